@@ -1,0 +1,12 @@
+//! InfiniBand management datagrams (MADs): wire formats, transports, the transaction engine and RMPP.
+//!
+//! Knows nothing of subnets: what a datagram *is* lives here, what a subnet manager *wants* lives in `sm-core`.
+//!
+//! - [`types`]: newtypes for the field's quantities (GUID, LID, P_Key, link speed, …).
+//! - [`wire`]: one type per attribute, named as the InfiniBand Architecture Specification names it.
+//! - [`transport`]: how datagrams leave and reach this process.
+#![cfg_attr(not(feature = "verbs"), deny(unsafe_code))]
+
+pub mod transport;
+pub mod types;
+pub mod wire;

@@ -1,0 +1,52 @@
+//! Wire formats: one type per attribute, named as the InfiniBand Architecture Specification names it.
+//!
+//! Two layers, after the manner of smoltcp:
+//! - the *raw* struct is the layout itself (`zerocopy`, big-endian, size asserted at compile time). Decoding is a length
+//!   check and a cast, so it never panics and never trusts a length in the data; every bit pattern decodes, encoding
+//!   gives the same bytes back, and reserved bits are kept as they came where a Set follows a Get;
+//! - *typed accessors* beside the fields (`port_state()`, `lid()`, `node_type()`) return `Option` where the wire allows
+//!   values that the type doesn't.
+//!
+//! Fields that share a byte are read and written by accessors made with the `bits!` macro; a setter leaves the byte's
+//! other bits as they were.
+
+/// Accessors for bits `hi..=lo` of one byte; the setter leaves the byte's other bits as they came and drops bits of the
+/// value that don't fit.
+macro_rules! bits {
+    ($($(#[$doc:meta])* $get:ident, $set:ident: $byte:ident[$hi:literal:$lo:literal];)*) => {$(
+        $(#[$doc])*
+        pub const fn $get(&self) -> u8 {
+            (self.$byte >> $lo) & (0xff >> (7 - $hi + $lo))
+        }
+        #[doc = concat!("Sets what [`", stringify!($get), "`](Self::", stringify!($get), ") reads.")]
+        pub const fn $set(&mut self, value: u8) {
+            const MASK: u8 = (0xff >> (7 - $hi + $lo)) << $lo;
+            self.$byte = (self.$byte & !MASK) | ((value << $lo) & MASK);
+        }
+    )*};
+}
+pub(crate) use bits;
+
+/// The common functions of an attribute: its ID, and decoding and encoding as a prefix of a MAD's data.
+pub trait Attribute:
+    zerocopy::FromBytes + zerocopy::IntoBytes + zerocopy::KnownLayout + zerocopy::Immutable + zerocopy::Unaligned + Copy
+{
+    /// The attribute ID in the MAD header.
+    const ID: u16;
+
+    /// The attribute at the head of a MAD's data; `None` when fewer bytes came than it has.
+    fn decode(data: &[u8]) -> Option<Self> {
+        Self::read_from_prefix(data).ok().map(|(value, _)| value)
+    }
+
+    /// Writes the attribute to the head of a MAD's data; false, and nothing written, when there is no room.
+    #[must_use]
+    fn encode(&self, data: &mut [u8]) -> bool {
+        self.write_to_prefix(data).is_ok()
+    }
+}
+
+pub mod header;
+pub mod smp;
+
+pub use header::{Mad, MadHeader, MgmtClass, Method, Status};

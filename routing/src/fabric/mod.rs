@@ -1,0 +1,11 @@
+//! The fabric as a graph: nodes with their ports, and the cables between them.
+//!
+//! [`Fabric`] is the model that files, the sweep and the simulator share; it is a petgraph [`StableUnGraph`] whose edges
+//! carry both port numbers, so that parallel cables and a cable back to the same switch are kept. Hot loops use the flat
+//! [`SwitchGraph`] made from it.
+
+mod model;
+mod switch_graph;
+
+pub use model::{Fabric, FabricError, Link, Node, NodeId, Port, PortRef, SwitchFacts};
+pub use switch_graph::{Arc, Destination, SwitchGraph, SwitchIndex};

@@ -1,0 +1,7 @@
+//! The fabric graph, topology file formats, routing engines, multicast trees and the verifier: everything of a subnet
+//! manager that can be done from a file. No I/O but reading and writing those files.
+#![forbid(unsafe_code)]
+
+pub mod engines;
+pub mod fabric;
+pub mod routes;

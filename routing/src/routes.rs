@@ -1,0 +1,123 @@
+//! What a routing engine computes: a linear forwarding table for every switch and, where the engine needs them, service
+//! levels and SL-to-VL tables.
+
+use mad::types::{Guid, Lid};
+
+use crate::fabric::{SwitchGraph, SwitchIndex};
+
+/// "No port": the packet is dropped.
+pub const NO_PORT: u8 = 255;
+
+/// Entries of one LinearForwardingTable block, the unit that one MAD carries.
+pub const LFT_BLOCK: usize = 64;
+
+/// The linear forwarding tables of all switches, one byte for each (switch, LID), rows padded to whole blocks.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct LftMatrix {
+    stride: usize,
+    entries: Vec<u8>,
+}
+
+impl LftMatrix {
+    /// Tables for `switches` switches up to `top_lid`, all entries [`NO_PORT`].
+    pub fn new(switches: usize, top_lid: u16) -> Self {
+        let stride = (usize::from(top_lid) / LFT_BLOCK + 1) * LFT_BLOCK;
+        Self { stride, entries: vec![NO_PORT; switches * stride] }
+    }
+
+    /// Entries of a row: the top LID + 1, rounded up to whole blocks.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Number of rows.
+    pub fn switch_count(&self) -> usize {
+        if self.stride == 0 { 0 } else { self.entries.len() / self.stride }
+    }
+
+    /// A switch's table, indexed by LID.
+    pub fn row(&self, switch: SwitchIndex) -> &[u8] {
+        let start = switch as usize * self.stride;
+        &self.entries[start..start + self.stride]
+    }
+
+    /// A switch's table, to change.
+    pub fn row_mut(&mut self, switch: SwitchIndex) -> &mut [u8] {
+        let start = switch as usize * self.stride;
+        &mut self.entries[start..start + self.stride]
+    }
+
+    /// All entries, row by row; for filling rows in parallel (`chunks_mut(stride)`).
+    pub fn entries_mut(&mut self) -> &mut [u8] {
+        &mut self.entries
+    }
+
+    /// The exit port of `switch` for `lid`; [`NO_PORT`] beyond the table.
+    pub fn port(&self, switch: SwitchIndex, lid: Lid) -> u8 {
+        self.row(switch).get(lid.index()).copied().unwrap_or(NO_PORT)
+    }
+}
+
+/// How the service level of a path is chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum PathSl {
+    /// Every path uses SL 0.
+    #[default]
+    Default,
+    /// By destination LID: one byte for each LID.
+    ByDestination(Vec<u8>),
+    /// By (source switch, destination LID): rows like [`LftMatrix`], one byte each.
+    BySourceSwitch(LftMatrix),
+}
+
+/// SL-to-VL tables where they are not the identity.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum SlToVl {
+    /// VL = SL, as far as the link has VLs.
+    #[default]
+    Identity,
+    /// Every link maps the 16 SLs by this one table.
+    Uniform([u8; 16]),
+    /// For each switch in turn, `(ports + 1)²` tables of 16 VLs: index `in_port * (ports + 1) + out_port`.
+    PerSwitch(Vec<Vec<[u8; 16]>>),
+}
+
+/// The result of a routing engine.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Routes {
+    /// The engine that made them.
+    pub engine: String,
+    /// NodeGUIDs of the switches, in the order of the rows.
+    pub switches: Vec<Guid>,
+    /// The tables.
+    pub lfts: LftMatrix,
+    /// Service levels.
+    pub sl: PathSl,
+    /// SL-to-VL tables.
+    pub sl_to_vl: SlToVl,
+    /// Number of data VLs that the routes need to be free of deadlock, 1 when they use VL0 only.
+    pub vls: u8,
+}
+
+impl Routes {
+    /// Empty tables for the switches of `graph`.
+    pub fn empty(engine: &str, graph: &SwitchGraph) -> Self {
+        let count = graph.switch_count();
+        Self {
+            engine: engine.into(),
+            switches: (0..count as u32).map(|s| graph.guid(s)).collect(),
+            lfts: LftMatrix::new(count, graph.top_lid()),
+            vls: 1,
+            ..Self::default()
+        }
+    }
+
+    /// The service level for packets that enter at `source` (a switch) for `lid`.
+    pub fn path_sl(&self, source: SwitchIndex, lid: Lid) -> u8 {
+        match &self.sl {
+            PathSl::Default => 0,
+            PathSl::ByDestination(table) => table.get(lid.index()).copied().unwrap_or(0),
+            PathSl::BySourceSwitch(table) => table.row(source).get(lid.index()).copied().unwrap_or(0),
+        }
+    }
+}

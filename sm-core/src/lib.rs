@@ -1,0 +1,5 @@
+//! The subnet manager: `observe -> plan -> check -> apply -> serve`, pure in the middle, with I/O at the two ends only.
+#![forbid(unsafe_code)]
+
+pub mod observed;
+pub mod snapshot;

@@ -1,0 +1,87 @@
+//! What the fabric said of itself: the result of a sweep, and the input of everything that is planned.
+//!
+//! Values in [`Observed`] come from replies only: of a reply with a status other than 0, and of a Set that was not
+//! answered, nothing enters (B07).
+
+use std::collections::BTreeMap;
+
+use mad::types::{DirectedPath, PortNum};
+use mad::wire::smp::{NodeInfo, PortInfo, SwitchInfo};
+use routing::fabric::{Fabric, NodeId, PortRef};
+
+/// A node as it answered.
+#[derive(Clone, Debug)]
+pub struct ObservedNode {
+    /// NodeInfo, as asked through the port that [`ObservedNode::path`] enters by.
+    pub node_info: NodeInfo,
+    /// NodeDescription, all 64 bytes.
+    pub description: [u8; 64],
+    /// SwitchInfo, of switches only.
+    pub switch_info: Option<SwitchInfo>,
+    /// PortInfo by port number; `None` for ports that were not read or did not answer. Entry 0 is used by switches only.
+    pub ports: Vec<Option<PortInfo>>,
+    /// The directed route by which the node is reached.
+    pub path: DirectedPath,
+    /// The port of the node by which that route enters.
+    pub entry_port: PortNum,
+}
+
+impl ObservedNode {
+    /// PortInfo of a port, where it was read.
+    pub fn port_info(&self, port: PortNum) -> Option<&PortInfo> {
+        self.ports.get(port.index())?.as_ref()
+    }
+}
+
+/// A fabric as it was found, and as it was confirmed by the replies to Sets since.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// Nodes and links. Every node here has an entry in [`Observed::nodes`].
+    pub fabric: Fabric,
+    /// What each node answered.
+    pub nodes: BTreeMap<NodeId, ObservedNode>,
+    /// The port that the subnet manager itself sits on.
+    pub local: PortRef,
+    /// What was wrong, in the order in which it was met.
+    pub findings: Vec<Finding>,
+}
+
+impl Observed {
+    /// The node's answers.
+    pub fn node(&self, id: NodeId) -> Option<&ObservedNode> {
+        self.nodes.get(&id)
+    }
+
+    /// PortInfo of a port, where it was read.
+    pub fn port_info(&self, end: PortRef) -> Option<&PortInfo> {
+        self.nodes.get(&end.node)?.port_info(end.port)
+    }
+}
+
+/// Something that the operator should know of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is, for counting and for tests.
+    pub kind: FindingKind,
+    /// The directed route of the place.
+    pub path: DirectedPath,
+    /// One line in words, with names, GUIDs and routes.
+    pub text: String,
+}
+
+/// Kinds of [`Finding`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FindingKind {
+    /// Two nodes have the same GUID; both routes are in the text (B01).
+    DuplicateGuid,
+    /// The link is up, but nothing answers at its end (B05).
+    SilentPeer,
+    /// A node answered with values that can't be (B03).
+    RefusedNode,
+    /// An attribute of a known node was not answered or refused.
+    Unanswered,
+    /// A node lies more than 63 hops away.
+    TooFar,
+    /// A cable was moved while the walk was under way.
+    Moved,
+}
