@@ -1,1 +1,3 @@
-fn main(){}
+//! The `rsm` command line.
+
+fn main() {}

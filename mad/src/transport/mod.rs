@@ -49,15 +49,7 @@ impl Address {
 
     /// QP0 at a LID.
     pub const fn smp(lid: u16) -> Self {
-        Self {
-            lid,
-            qpn: Qpn(0),
-            qkey: QKey(0),
-            sl: ServiceLevel(0),
-            path_bits: 0,
-            pkey_index: 0,
-            grh: None,
-        }
+        Self { lid, qpn: Qpn(0), qkey: QKey(0), sl: ServiceLevel(0), path_bits: 0, pkey_index: 0, grh: None }
     }
 
     /// QP1 at a LID with the well-known Q_Key.
@@ -133,4 +125,3 @@ pub trait Transport: Send + Sync {
         true
     }
 }
-

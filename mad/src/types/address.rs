@@ -61,7 +61,8 @@ impl FromStr for Guid {
     /// Reads hexadecimal with or without `0x`, and the form with colons or blanks that sysfs prints
     /// (`0002:c903:0012:ab01`).
     fn from_str(text: &str) -> Result<Self, TypeError> {
-        let error = || TypeError { what: "GUID", given: text.into(), expected: "up to 16 hexadecimal digits" };
+        let error =
+            || TypeError { what: "GUID", given: text.into(), expected: "up to 16 hexadecimal digits" };
         let digits: String = text.trim().chars().filter(|c| *c != ':').collect();
         let digits = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")).unwrap_or(&digits);
         if digits.is_empty() || digits.len() > 16 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {

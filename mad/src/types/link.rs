@@ -109,17 +109,8 @@ pub enum LinkSpeed {
 
 impl LinkSpeed {
     /// All speeds, slowest first.
-    pub const ALL: [Self; 9] = [
-        Self::Sdr,
-        Self::Ddr,
-        Self::Qdr,
-        Self::Fdr10,
-        Self::Fdr,
-        Self::Edr,
-        Self::Hdr,
-        Self::Ndr,
-        Self::Xdr,
-    ];
+    pub const ALL: [Self; 9] =
+        [Self::Sdr, Self::Ddr, Self::Qdr, Self::Fdr10, Self::Fdr, Self::Edr, Self::Hdr, Self::Ndr, Self::Xdr];
 
     /// The speed in force from PortInfo's three active fields and the vendor's FDR10 bit; `None` when no defined bit
     /// is set. `ext2` is LinkSpeedExtActive2, `ext` LinkSpeedExtActive, `base` LinkSpeedActive.

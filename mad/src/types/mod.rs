@@ -7,7 +7,9 @@ mod path;
 mod rate;
 mod state;
 
-pub use address::{Gid, Guid, Lid, MulticastLid, PKey, PortNum, QKey, Qpn, ServiceLevel, TypeError, VirtualLane};
+pub use address::{
+    Gid, Guid, Lid, MulticastLid, PKey, PortNum, QKey, Qpn, ServiceLevel, TypeError, VirtualLane,
+};
 pub use link::{LinkSpeed, LinkSpeedSet, LinkWidth, LinkWidthSet};
 pub use path::{DirectedPath, MAX_HOPS, PathTooLong};
 pub use rate::{Mtu, Rate};

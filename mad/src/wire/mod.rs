@@ -25,11 +25,15 @@ macro_rules! bits {
         }
     )*};
 }
-pub(crate) use bits;
 
 /// The common functions of an attribute: its ID, and decoding and encoding as a prefix of a MAD's data.
 pub trait Attribute:
-    zerocopy::FromBytes + zerocopy::IntoBytes + zerocopy::KnownLayout + zerocopy::Immutable + zerocopy::Unaligned + Copy
+    zerocopy::FromBytes
+    + zerocopy::IntoBytes
+    + zerocopy::KnownLayout
+    + zerocopy::Immutable
+    + zerocopy::Unaligned
+    + Copy
 {
     /// The attribute ID in the MAD header.
     const ID: u16;
@@ -49,4 +53,4 @@ pub trait Attribute:
 pub mod header;
 pub mod smp;
 
-pub use header::{Mad, MadHeader, MgmtClass, Method, Status};
+pub use header::{Mad, MadHeader, Method, MgmtClass, Status};

@@ -5,7 +5,8 @@
 use std::collections::HashMap;
 
 use mad::types::{
-    Guid, Lid, LinkSpeed, LinkSpeedSet, LinkWidth, LinkWidthSet, Mtu, NodeType, PortNum, PortPhysState, PortState,
+    Guid, Lid, LinkSpeed, LinkSpeedSet, LinkWidth, LinkWidthSet, Mtu, NodeType, PortNum, PortPhysState,
+    PortState,
 };
 use petgraph::stable_graph::{EdgeIndex, NodeIndex, StableUnGraph};
 
@@ -139,7 +140,11 @@ impl Node {
         let first = if kind == NodeType::Switch { 0 } else { 1 };
         let port = |number: u16| {
             (number >= first).then(|| Port {
-                guid: if kind == NodeType::Switch { guid } else { Guid(guid.0.wrapping_add(u64::from(number))) },
+                guid: if kind == NodeType::Switch {
+                    guid
+                } else {
+                    Guid(guid.0.wrapping_add(u64::from(number)))
+                },
                 state: if number == 0 { PortState::Active } else { PortState::Down },
                 phys_state: if number == 0 { PortPhysState::LinkUp } else { PortPhysState::Polling },
                 ..Port::default()
@@ -262,11 +267,12 @@ impl Fabric {
     pub fn connect(&mut self, a: PortRef, b: PortRef) -> Result<(), FabricError> {
         for end in [a, b] {
             let node = &self.graph[end.node];
-            let port = node.port(end.port).filter(|_| end.port.0 != 0).ok_or_else(|| FabricError::NoSuchPort {
-                node: node.description.clone(),
-                port: end.port,
-                num_ports: node.num_ports,
-            })?;
+            let port =
+                node.port(end.port).filter(|_| end.port.0 != 0).ok_or_else(|| FabricError::NoSuchPort {
+                    node: node.description.clone(),
+                    port: end.port,
+                    num_ports: node.num_ports,
+                })?;
             if port.edge.is_some() || a == b {
                 return Err(FabricError::PortInUse { node: node.description.clone(), port: end.port });
             }

@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::types::{
     Lid, LinkSpeed, LinkSpeedSet, LinkWidth, LinkWidthSet, Mtu, PortPhysState, PortState, ServiceLevel,
 };
-use crate::wire::{Attribute, bits};
+use crate::wire::Attribute;
 
 /// State and settings of one port. The attribute modifier is the port number; bit 31 says that the sender knows
 /// extended link speeds.

@@ -3,7 +3,7 @@
 use zerocopy::big_endian::U16;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::wire::{Attribute, bits};
+use crate::wire::Attribute;
 
 /// A switch's tables and abilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
