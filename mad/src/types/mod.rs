@@ -6,6 +6,7 @@ mod link;
 mod path;
 mod rate;
 mod state;
+mod timestamp;
 
 pub use address::{
     Gid, Guid, Lid, MulticastLid, PKey, PortNum, QKey, Qpn, ServiceLevel, TypeError, VirtualLane,
@@ -14,3 +15,4 @@ pub use link::{LinkSpeed, LinkSpeedSet, LinkWidth, LinkWidthSet};
 pub use path::{DirectedPath, MAX_HOPS, PathTooLong};
 pub use rate::{Mtu, Rate};
 pub use state::{NodeType, PortPhysState, PortState};
+pub use timestamp::Timestamp;
