@@ -2,4 +2,5 @@
 #![forbid(unsafe_code)]
 
 pub mod observed;
+pub mod sa;
 pub mod snapshot;

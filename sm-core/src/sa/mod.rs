@@ -1,0 +1,11 @@
+//! Subnet administration (specification volume 1, chapter 15): what hosts and tools ask the subnet manager.
+//!
+//! [`answer`] is a pure function of a [`Snapshot`](crate::snapshot::Snapshot) and a [`Request`]; [`Server`] adds what has
+//! state: the queue, RMPP transfers, counters. It neither sends nor receives itself.
+
+mod answer;
+mod fair;
+mod server;
+
+pub use answer::{Answer, Request, answer};
+pub use server::{Server, ServerConfig, ServerStatistics};
