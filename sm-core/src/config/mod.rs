@@ -1,0 +1,67 @@
+//! The configuration file: TOML, every key with a default, and an error that names file, line, column, key and what is
+//! allowed for anything that can't be meant (B69: a value is never clamped or read as something else).
+//!
+//! Serde reads the text into raw types that keep where each value stood; those are then checked into [`Config`]. The
+//! sections are declared in one table ([`sections`]), from which the types, the defaults, the checks and the comments of
+//! `rsm config show` come.
+
+mod error;
+mod render;
+mod sections;
+mod setting;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+pub use error::ConfigError;
+pub use sections::{
+    Config, DeviceConfig, LidsConfig, LogConfig, PortsConfig, RoutingConfig, SaConfig, SmConfig, StateConfig,
+    TransactionsConfig,
+};
+pub use setting::{Hex64, LogFormat, LogLevel};
+
+use error::Source;
+use sections::raw;
+
+impl Config {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// The file can't be read, or something in it can't be meant; nothing of it is used then.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Unreadable { file: path.to_path_buf(), source })?;
+        Self::parse(&text, path)
+    }
+
+    /// Checks the text of a file; `name` is what errors call it.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn parse(text: &str, name: &Path) -> Result<Self, ConfigError> {
+        let source = Source { text, name };
+        let raw: raw::Root = toml::from_str(text).map_err(|e| source.syntax(&e))?;
+        let config = Self::check(raw).map_err(|refused| source.refused(&refused))?;
+        match config.contradiction() {
+            Some((key, message)) => Err(source.contradiction(key, &message)),
+            None => Ok(config),
+        }
+    }
+
+    /// What two keys say together that can't be meant: the key to blame and why.
+    fn contradiction(&self) -> Option<(&'static str, String)> {
+        let t = &self.transactions;
+        if t.per_destination > t.window {
+            let text =
+                format!("{} is more than transactions.window, which is {}", t.per_destination, t.window);
+            return Some(("transactions.per_destination", text));
+        }
+        None
+    }
+
+    /// The effective configuration as a commented file that [`Config::parse`] reads back to the same value.
+    pub fn to_commented_toml(&self) -> String {
+        render::commented(self)
+    }
+}

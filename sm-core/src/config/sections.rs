@@ -1,0 +1,226 @@
+//! The table of sections and keys. A key's documentation here is also its comment in `rsm config show`.
+
+use std::path::PathBuf;
+
+use mad::types::{Gid, Guid};
+
+use super::setting::{Allowed, Hex64, LogFormat, LogLevel, Setting};
+
+/// A value that is not allowed, and where it stood.
+pub(super) struct Refused {
+    pub(super) span: std::ops::Range<usize>,
+    pub(super) key: &'static str,
+    pub(super) given: String,
+    pub(super) allowed: Allowed,
+}
+
+/// A key for those that print or explain it.
+pub(super) struct Key {
+    pub(super) section: &'static str,
+    pub(super) name: &'static str,
+    pub(super) doc: &'static [&'static str],
+    pub(super) allowed: Allowed,
+}
+
+/// A section for those that print it.
+pub(super) struct Section {
+    pub(super) name: &'static str,
+    pub(super) doc: &'static [&'static str],
+}
+
+macro_rules! sections {
+    ($(
+        $(#[doc = $section_doc:literal])*
+        $section:ident: $name:ident {
+            $( $(#[doc = $doc:literal])* $key:ident: $ty:ty = $default:expr, $allowed:expr; )*
+        }
+    )*) => {
+        /// The checked configuration.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Config {
+            $( $(#[doc = $section_doc])* pub $section: $name, )*
+        }
+
+        $(
+            $(#[doc = $section_doc])*
+            #[derive(Clone, Debug, PartialEq, Eq)]
+            pub struct $name {
+                $( $(#[doc = $doc])* pub $key: $ty, )*
+            }
+
+            impl Default for $name {
+                fn default() -> Self {
+                    Self { $( $key: $default, )* }
+                }
+            }
+        )*
+
+        /// The file as serde reads it, each value with its place.
+        pub(super) mod raw {
+            use super::*;
+            use serde::Deserialize;
+            use toml::Spanned;
+
+            #[derive(Default, Deserialize)]
+            #[serde(default, deny_unknown_fields)]
+            pub(in super::super) struct Root {
+                $( pub(super) $section: $name, )*
+            }
+
+            $(
+                #[derive(Default, Deserialize)]
+                #[serde(default, deny_unknown_fields)]
+                pub(in super::super) struct $name {
+                    $( pub(super) $key: Option<Spanned<<$ty as Setting>::Raw>>, )*
+                }
+            )*
+        }
+
+        pub(super) const SECTIONS: &[Section] = &[
+            $( Section { name: stringify!($section), doc: &[$($section_doc),*] }, )*
+        ];
+
+        pub(super) const KEYS: &[Key] = &[
+            $( $( Key {
+                section: stringify!($section),
+                name: stringify!($key),
+                doc: &[$($doc),*],
+                allowed: $allowed,
+            }, )* )*
+        ];
+
+        impl Config {
+            /// Raw to checked; the first value that is not allowed ends it.
+            pub(super) fn check(raw: raw::Root) -> Result<Self, Refused> {
+                let mut config = Self::default();
+                $( $(
+                    if let Some(given) = raw.$section.$key {
+                        let allowed = $allowed;
+                        let read: Option<$ty> = Setting::read(given.get_ref(), allowed);
+                        config.$section.$key = read.ok_or_else(|| Refused {
+                            span: given.span(),
+                            key: concat!(stringify!($section), ".", stringify!($key)),
+                            given: <$ty as Setting>::show(given.get_ref()),
+                            allowed,
+                        })?;
+                    }
+                )* )*
+                Ok(config)
+            }
+
+            /// The values in the order of [`KEYS`]; `None` for one that is not set.
+            pub(super) fn values(&self) -> Vec<Option<toml::Value>> {
+                vec![ $( $( self.$section.$key.write(), )* )* ]
+            }
+        }
+    };
+}
+
+sections! {
+    /// Which port of this host the subnet manager takes. With none of these set: the first InfiniBand port that has a
+    /// link; `rsm devices` lists them.
+    device: DeviceConfig {
+        /// Device name as in /sys/class/infiniband.
+        name: Option<String> = None, Allowed::Text;
+        /// Port of the device.
+        port: Option<u8> = None, Allowed::Integer(1, 254);
+        /// Port GUID; instead of name and port.
+        guid: Option<Guid> = None, Allowed::Guid;
+    }
+
+    /// The subnet manager among others, and how often it looks.
+    sm: SmConfig {
+        /// Priority in the election of the master: the highest wins, then the lowest port GUID.
+        priority: u8 = 0, Allowed::Integer(0, 15);
+        /// SM_Key: subnet managers that hold another one are not trusted.
+        sm_key: Hex64 = Hex64(1), Allowed::Hex;
+        /// Prefix of all GIDs.
+        subnet_prefix: Hex64 = Hex64(Gid::DEFAULT_PREFIX), Allowed::Hex;
+        /// Seconds between light sweeps, which ask each switch whether a port changed; 0: only traps start sweeps.
+        sweep_interval_s: u32 = 10, Allowed::Integer(0, 86_400);
+        /// Whether a trap that announces a change starts a sweep.
+        sweep_on_trap: bool = true, Allowed::Boolean;
+        /// Milliseconds between two questions of a standby to its master.
+        polling_interval_ms: u32 = 1000, Allowed::Integer(100, 600_000);
+        /// Unanswered questions after which a standby takes over.
+        polling_retries: u8 = 4, Allowed::Integer(1, 100);
+        /// Service level by which clients reach this subnet manager.
+        sm_sl: u8 = 0, Allowed::Integer(0, 15);
+    }
+
+    /// Unicast routes.
+    routing: RoutingConfig {
+        /// Engines in the order in which they are tried; the first that takes the fabric and passes the check routes it.
+        engines: Vec<String> = vec!["minhop".to_owned()], Allowed::Engines;
+        /// Node GUIDs of root switches, for engines that need them and are not to find them.
+        root_guids: Vec<Guid> = Vec::new(), Allowed::Guids;
+    }
+
+    /// LIDs.
+    lids: LidsConfig {
+        /// Each end port gets 2^lmc LIDs.
+        lmc: u8 = 0, Allowed::Integer(0, 7);
+        /// Give up all remembered and found LIDs once, at the first sweep.
+        reassign: bool = false, Allowed::Boolean;
+    }
+
+    /// What is written to ports and switches.
+    ports: PortsConfig {
+        /// SubnetTimeOut, and the packet lifetime that path records state: 4.096 us * 2^n.
+        subnet_timeout: u8 = 18, Allowed::Integer(0, 31);
+        /// SwitchInfo LifeTimeValue: a packet older than 4.096 us * 2^n is dropped; 20 and above: never.
+        packet_life_time: u8 = 18, Allowed::Integer(0, 31);
+        /// HOQLife of links between switches: 4.096 us * 2^n at the head of a queue; 20 and above: for ever.
+        hoq_life: u8 = 18, Allowed::Integer(0, 31);
+        /// HOQLife of switch ports that face a host.
+        leaf_hoq_life: u8 = 16, Allowed::Integer(0, 31);
+        /// VLStallCount of links between switches.
+        vl_stall_count: u8 = 7, Allowed::Integer(0, 7);
+        /// VLStallCount of switch ports that face a host.
+        leaf_vl_stall_count: u8 = 7, Allowed::Integer(0, 7);
+        /// Most OperationalVLs as the specification codes them: 1 VL0, 2 VL0-1, 3 VL0-3, 4 VL0-7, 5 VL0-14.
+        max_operational_vls: u8 = 5, Allowed::Integer(1, 5);
+        /// LocalPhyErrors: symbol errors above which a port sends trap 129.
+        local_phy_errors: u8 = 8, Allowed::Integer(0, 15);
+        /// OverrunErrors: consecutive buffer overruns above which a port sends trap 130.
+        overrun_errors: u8 = 8, Allowed::Integer(0, 15);
+        /// Whether ports that must register anew are told so.
+        client_reregister: bool = true, Allowed::Boolean;
+    }
+
+    /// Management datagrams on the wire.
+    transactions: TransactionsConfig {
+        /// Requests in flight at once.
+        window: u16 = 128, Allowed::Integer(1, 256);
+        /// Of these, to one node.
+        per_destination: u16 = 8, Allowed::Integer(1, 256);
+        /// Milliseconds until a request is sent again; grows with each try.
+        timeout_ms: u32 = 200, Allowed::Integer(1, 60_000);
+        /// How often it is sent again.
+        retries: u8 = 3, Allowed::Integer(0, 20);
+    }
+
+    /// Subnet administration.
+    sa: SaConfig {
+        /// Threads that answer.
+        workers: u8 = 2, Allowed::Integer(1, 64);
+        /// Requests that may wait; more are answered with BUSY.
+        queue: u32 = 4096, Allowed::Integer(16, 1_000_000);
+    }
+
+    /// What survives a restart.
+    state: StateConfig {
+        /// Directory of the state files; made when it is missing.
+        dir: PathBuf = PathBuf::from("/var/lib/rsm"), Allowed::Text;
+    }
+
+    /// The log.
+    log: LogConfig {
+        /// How much is logged.
+        level: LogLevel = LogLevel::Info, Allowed::Word(LogLevel::WORDS);
+        /// The form of its lines.
+        format: LogFormat = LogFormat::Text, Allowed::Word(LogFormat::WORDS);
+        /// File to append to, opened anew at SIGUSR1; not set: standard error.
+        file: Option<PathBuf> = None, Allowed::Text;
+    }
+}
