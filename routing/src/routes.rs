@@ -32,7 +32,7 @@ impl LftMatrix {
 
     /// Number of rows.
     pub fn switch_count(&self) -> usize {
-        if self.stride == 0 { 0 } else { self.entries.len() / self.stride }
+        self.entries.len().checked_div(self.stride).unwrap_or(0)
     }
 
     /// A switch's table, indexed by LID.

@@ -1,10 +1,19 @@
 //! Routing engines, one file each, behind [`RoutingEngine`]. An attempt is a pure function: it fails without leftovers, and
 //! the same graph gives the same bytes whatever the order of discovery and the number of threads (B21, B24).
 
-use mad::types::Guid;
+mod fill;
+mod minhop;
+mod next_hops;
+mod targets;
+
+use std::collections::BTreeMap;
+
+use mad::types::{Guid, PortNum};
 
 use crate::fabric::SwitchGraph;
 use crate::routes::Routes;
+
+pub use minhop::MinHop;
 
 /// What operators steer engines with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +22,20 @@ pub struct RoutingInput {
     pub root_guids: Vec<Guid>,
     /// Data VLs that every link between switches has, 1 to 15.
     pub data_vls: u8,
+    /// Weight in place of 1 for the hop out of a switch's port, by (NodeGUID, port), 1 to 255; read by `minhop` and `dor`.
+    pub hop_weights: BTreeMap<(Guid, PortNum), u8>,
+}
+
+impl RoutingInput {
+    /// [`RoutingInput::hop_weights`] by arc number of `graph`; `None` when all are 1.
+    fn arc_weights(&self, graph: &SwitchGraph) -> Option<Vec<u8>> {
+        if self.hop_weights.is_empty() {
+            return None;
+        }
+        let of = |s| graph.arcs(s).iter().map(move |arc| (graph.guid(s), PortNum(arc.out_port)));
+        let keys = (0..graph.switch_count() as u32).flat_map(of);
+        Some(keys.map(|key| self.hop_weights.get(&key).map_or(1, |w| (*w).max(1))).collect())
+    }
 }
 
 /// Why an engine refuses a fabric. The text says precisely what it met.
@@ -56,4 +79,47 @@ pub trait RoutingEngine: Send + Sync {
     /// # Errors
     /// The fabric or the lanes are not enough for this engine; nothing is left behind.
     fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError>;
+}
+
+/// The engines by their names.
+static ENGINES: [&dyn RoutingEngine; 1] = [&MinHop];
+
+/// The word in a chain of engines that keeps [`route_chain`] from ending with `minhop`.
+pub const NO_FALLBACK: &str = "no_fallback";
+
+/// The names of all engines, the default first.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ENGINES.iter().map(|e| e.name())
+}
+
+/// The engine called `name`; letter case counts for nothing.
+///
+/// # Errors
+/// [`RoutingError::UnknownEngine`] with the names that exist.
+pub fn by_name(name: &str) -> Result<&'static dyn RoutingEngine, RoutingError> {
+    ENGINES.iter().find(|e| e.name().eq_ignore_ascii_case(name)).copied().ok_or_else(|| {
+        RoutingError::UnknownEngine { name: name.into(), known: names().collect::<Vec<_>>().join(", ") }
+    })
+}
+
+/// Tries engines in order and returns the first tables, with the reasons of those that refused before. Unless the chain
+/// holds [`NO_FALLBACK`], `minhop` stands at its end.
+///
+/// # Errors
+/// The reasons of all when none could route; an unknown name counts as a refusal.
+pub fn route_chain<S: AsRef<str>>(
+    chain: &[S],
+    graph: &SwitchGraph,
+    input: &RoutingInput,
+) -> Result<(Routes, Vec<RoutingError>), Vec<RoutingError>> {
+    let fallback = !chain.iter().any(|name| name.as_ref() == NO_FALLBACK);
+    let named = chain.iter().map(AsRef::as_ref).filter(|name| *name != NO_FALLBACK);
+    let mut refused = Vec::new();
+    for name in named.chain(fallback.then_some("minhop")) {
+        match by_name(name).and_then(|engine| engine.route(graph, input)) {
+            Ok(routes) => return Ok((routes, refused)),
+            Err(error) => refused.push(error),
+        }
+    }
+    Err(refused)
 }

@@ -6,6 +6,8 @@
 
 mod model;
 mod switch_graph;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use model::{Fabric, FabricError, Link, Node, NodeId, Port, PortRef, SwitchFacts};
 pub use switch_graph::{Arc, Destination, SwitchGraph, SwitchIndex};

@@ -39,8 +39,19 @@ pub struct Destination {
     pub system_image_guid: Guid,
     /// What kind of node it belongs to.
     pub kind: NodeType,
+    /// Whether traffic of hosts ends here: a channel adapter or router that is no part of its switch. Aggregation nodes,
+    /// which share the SystemImageGUID of their switch, and switches don't count.
+    pub host: bool,
     /// The port in the fabric.
     pub end: PortRef,
+}
+
+impl Destination {
+    /// All LIDs of the port.
+    pub fn lids(&self) -> impl Iterator<Item = u16> + use<> {
+        let base = self.lid.get();
+        (0..1_u16 << self.lmc.min(7)).map_while(move |offset| base.checked_add(offset))
+    }
 }
 
 /// The flat form.
@@ -122,9 +133,13 @@ impl SwitchGraph {
                 if switch == u32::MAX {
                     continue;
                 }
+                let leaf = fabric.node(self.switches[switch as usize]);
+                let internal =
+                    node.system_image_guid.is_some() && node.system_image_guid == leaf.system_image_guid;
                 self.destinations.push(Destination {
                     lid,
-                    lmc: port.lmc,
+                    lmc: port.lmc.min(7),
+                    host: !node.is_switch() && !internal,
                     switch,
                     port: exit,
                     guid: port.guid,

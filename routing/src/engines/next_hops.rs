@@ -1,0 +1,241 @@
+//! For every switch and target switch, the arcs that begin a best permitted path: the part of the work that depends on
+//! pairs of switches only.
+//!
+//! A breadth-first search from 64 target switches at once, one bit each ("multi-source BFS", Then et al., VLDB 2014),
+//! over the reversed arcs. Cost: levels · arcs · switches / 64 word operations; memory: one bit for each (arc, target).
+
+use rayon::prelude::*;
+
+use crate::fabric::{SwitchGraph, SwitchIndex};
+
+/// Target switches that are searched together.
+pub(crate) const TARGETS: usize = 64;
+
+/// Which way an arc may be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Turn {
+    /// Always.
+    Free,
+    /// Away from the roots; nothing but such arcs may follow.
+    Down,
+    /// Towards the roots.
+    Up,
+    /// Never.
+    Closed,
+}
+
+/// The best first arcs.
+pub(crate) struct NextHops {
+    arcs: usize,
+    masks: Vec<u64>,
+}
+
+impl NextHops {
+    /// The targets of block `block` (bit i = switch `64 * block + i`) for which arc number `arc` is a best first step.
+    pub(crate) fn mask(&self, block: usize, arc: usize) -> u64 {
+        self.masks[block * self.arcs + arc]
+    }
+
+    /// Number of blocks.
+    pub(crate) fn blocks(&self) -> usize {
+        self.masks.len().checked_div(self.arcs).unwrap_or(0)
+    }
+
+    /// Shortest paths over all arcs; `weights` (1 to 255, by arc number) in place of 1 for each hop.
+    pub(crate) fn shortest(graph: &SwitchGraph, weights: Option<&[u8]>) -> Self {
+        Self::search(graph, &|_| Turn::Free, weights)
+    }
+
+    /// Shortest paths that never turn from [`Turn::Down`] to [`Turn::Up`], `turn` by arc number. Where a switch has a path
+    /// downwards only, it takes the shortest of these: then whoever comes down through it goes on down.
+    pub(crate) fn up_down(graph: &SwitchGraph, turn: &(dyn Fn(usize) -> Turn + Sync)) -> Self {
+        Self::search(graph, turn, None)
+    }
+
+    fn search(graph: &SwitchGraph, turn: &(dyn Fn(usize) -> Turn + Sync), weights: Option<&[u8]>) -> Self {
+        let arcs = graph.all_arcs().len();
+        let blocks = graph.switch_count().div_ceil(TARGETS);
+        let mut masks = vec![0_u64; arcs * blocks];
+        if arcs > 0 {
+            let turns: Vec<Turn> = (0..arcs).map(turn).collect();
+            masks.par_chunks_mut(arcs).enumerate().for_each(|(block, masks)| {
+                Search { graph, turns: &turns, weights, masks, levels: Vec::new() }.run(block);
+            });
+        }
+        Self { arcs, masks }
+    }
+}
+
+/// One block's search. `levels[l]` holds for each switch the targets that it reaches in exactly l by the phases so far.
+struct Search<'a> {
+    graph: &'a SwitchGraph,
+    turns: &'a [Turn],
+    weights: Option<&'a [u8]>,
+    masks: &'a mut [u64],
+    levels: Vec<Vec<u64>>,
+}
+
+impl Search<'_> {
+    fn run(&mut self, block: usize) {
+        let count = self.graph.switch_count();
+        let first = block * TARGETS;
+        let mut start = vec![0_u64; count];
+        for bit in 0..TARGETS.min(count - first) {
+            start[first + bit] = 1 << bit;
+        }
+        let all = if count - first >= TARGETS { u64::MAX } else { (1 << (count - first)) - 1 };
+        let mut seen = start.clone();
+        self.levels.push(start);
+        self.phase(&mut seen, all, |turn| matches!(turn, Turn::Free | Turn::Down));
+        if self.turns.contains(&Turn::Up) {
+            self.phase(&mut seen, all, |turn| turn == Turn::Up);
+        }
+    }
+
+    /// Relaxes level by level over the arcs that `open` lets through, until nothing new can come.
+    fn phase(&mut self, seen: &mut [u64], all: u64, open: impl Fn(Turn) -> bool) {
+        let longest = self.weights.map_or(1, |w| w.iter().copied().max().unwrap_or(1).max(1));
+        let mut quiet = 0;
+        let mut level = 1;
+        while quiet < usize::from(longest) || level < self.levels.len() {
+            if self.levels.len() <= level {
+                self.levels.push(vec![0; seen.len()]);
+            }
+            quiet = if self.relax(level, seen, all, &open) { 0 } else { quiet + 1 };
+            level += 1;
+        }
+    }
+
+    fn relax(&mut self, level: usize, seen: &mut [u64], all: u64, open: &impl Fn(Turn) -> bool) -> bool {
+        let (done, rest) = self.levels.split_at_mut(level);
+        let found = &mut rest[0];
+        let mut any = false;
+        for s in 0..seen.len() {
+            if seen[s] == all {
+                continue;
+            }
+            let range = self.graph.offsets()[s] as usize..self.graph.offsets()[s + 1] as usize;
+            let mut reached = 0;
+            for arc in range {
+                if !open(self.turns[arc]) {
+                    continue;
+                }
+                let weight = self.weights.map_or(1, |w| usize::from(w[arc].max(1)));
+                let Some(from) = level.checked_sub(weight) else { continue };
+                let fresh = done[from][self.graph.all_arcs()[arc].to as usize] & !seen[s];
+                self.masks[arc] |= fresh;
+                reached |= fresh;
+            }
+            if reached != 0 {
+                // `found` may hold targets of an earlier phase; these are not searched again.
+                found[s] |= reached;
+                any = true;
+            }
+        }
+        // Marked only now: a switch may be reached over several arcs of the same level.
+        for (seen, found) in seen.iter_mut().zip(found.iter()) {
+            *seen |= *found;
+        }
+        any
+    }
+}
+
+/// For one switch, its best first arcs turned from "targets by arc" to "arcs by target".
+pub(crate) struct RowChoices<'a> {
+    hops: &'a NextHops,
+    /// Arc numbers in the order of choice: the first arc to every neighbour, then the second, and so on.
+    order: Vec<u32>,
+    ports: Vec<u8>,
+    sets: [[u64; TARGETS]; 4],
+}
+
+impl<'a> RowChoices<'a> {
+    /// For switch `s`.
+    pub(crate) fn new(graph: &SwitchGraph, hops: &'a NextHops, s: SwitchIndex) -> Self {
+        let base = graph.offsets()[s as usize];
+        let arcs = graph.arcs(s);
+        let mut keyed: Vec<(u32, u32)> = Vec::with_capacity(arcs.len());
+        let mut run = 0;
+        for (i, arc) in arcs.iter().enumerate() {
+            run = if i > 0 && arcs[i - 1].to == arc.to { run + 1 } else { 0 };
+            keyed.push((run, i as u32));
+        }
+        keyed.sort_unstable();
+        Self {
+            hops,
+            ports: keyed.iter().map(|(_, i)| arcs[*i as usize].out_port).collect(),
+            order: keyed.into_iter().map(|(_, i)| base + i).collect(),
+            sets: [[0; TARGETS]; 4],
+        }
+    }
+
+    /// Loads the targets of a block.
+    pub(crate) fn load(&mut self, block: usize) {
+        for (word, arcs) in self.order.chunks(TARGETS).enumerate() {
+            let set = &mut self.sets[word];
+            set.fill(0);
+            for (bit, arc) in arcs.iter().enumerate() {
+                set[bit] = self.hops.mask(block, *arc as usize);
+            }
+            transpose(set);
+        }
+    }
+
+    /// The arcs for target `bit` of the block, as a set of positions in the order of choice.
+    pub(crate) fn set(&self, bit: usize) -> [u64; 4] {
+        let words = self.order.len().div_ceil(TARGETS);
+        std::array::from_fn(|w| if w < words { self.sets[w][bit] } else { 0 })
+    }
+
+    /// The exit ports of a set, in the order of choice.
+    pub(crate) fn ports_of(&self, set: &[u64; 4], ports: &mut Vec<u8>) {
+        ports.clear();
+        for (word, bits) in set.iter().enumerate() {
+            let mut bits = *bits;
+            while bits != 0 {
+                ports.push(self.ports[word * TARGETS + bits.trailing_zeros() as usize]);
+                bits &= bits - 1;
+            }
+        }
+    }
+}
+
+/// Transposes a matrix of 64 × 64 bits in place (row i, bit j becomes row j, bit i), by halving blocks.
+fn transpose(rows: &mut [u64; TARGETS]) {
+    let mut width = 32;
+    let mut mask = 0x0000_0000_ffff_ffff_u64;
+    while width != 0 {
+        let mut row = 0;
+        while row < TARGETS {
+            let swap = ((rows[row] >> width) ^ rows[row + width]) & mask;
+            rows[row] ^= swap << width;
+            rows[row + width] ^= swap;
+            row = (row + width + 1) & !width;
+        }
+        width >>= 1;
+        mask ^= mask << width;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transposing_swaps_rows_and_bits() {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let rows: [u64; TARGETS] = std::array::from_fn(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        });
+        let mut turned = rows;
+        transpose(&mut turned);
+        for (i, row) in rows.iter().enumerate() {
+            for (j, column) in turned.iter().enumerate() {
+                assert_eq!(row >> j & 1, column >> i & 1, "({i}, {j})");
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What the counting-free engines share: the level of every switch above the hosts, the divider of its level, and for
+//! every target switch its LIDs with a rank that spreads them.
+//!
+//! Level 0 are the switches with hosts. With the divider Π[s] of Gliksberg et al. ("Dmodc", IEEE Micro 40(1), 2020) the
+//! choice ⌊rank / Π[s]⌋ mod n on an intact fat tree is D-mod-K (Zahavi 2012): every level looks at another digit of the
+//! rank. Leaves of one subtree get neighbouring ranks. Cost: linear in the links, times the number of levels.
+
+use rayon::prelude::*;
+
+use crate::fabric::{SwitchGraph, SwitchIndex};
+
+/// An end port seen from its switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// Base LID.
+    pub lid: u16,
+    /// Number of LIDs.
+    pub lids: u16,
+    /// The port that leads to it, 0 for the switch itself.
+    pub port: u8,
+    /// Rank for spreading.
+    pub rank: u32,
+}
+
+/// Levels, dividers and targets of a fabric.
+#[derive(Clone, Debug)]
+pub(crate) struct Targets {
+    /// Hops from the nearest switch with hosts; `u16::MAX` where none is reachable.
+    pub level: Vec<u16>,
+    /// Π of each switch, at least 1.
+    pub divider: Vec<u32>,
+    offsets: Vec<u32>,
+    targets: Vec<Target>,
+}
+
+impl Targets {
+    /// Levels counted from the switches with hosts.
+    pub(crate) fn new(graph: &SwitchGraph) -> Self {
+        Self::with_levels(graph, levels_from_hosts(graph))
+    }
+
+    /// With levels that the engine knows better (ranks below given roots).
+    pub(crate) fn with_levels(graph: &SwitchGraph, level: Vec<u16>) -> Self {
+        let divider = dividers(graph, &level);
+        let ordinal = ordinals(graph, &level);
+        let (offsets, targets) = ranked_targets(graph, &ordinal);
+        Self { level, divider, offsets, targets }
+    }
+
+    /// The end ports of a switch, its own first, then by port.
+    pub(crate) fn of(&self, switch: SwitchIndex) -> &[Target] {
+        let i = switch as usize;
+        &self.targets[self.offsets[i] as usize..self.offsets[i + 1] as usize]
+    }
+}
+
+/// Breadth-first distance from the switches with hosts (from all switches with any end port when there are no hosts).
+fn levels_from_hosts(graph: &SwitchGraph) -> Vec<u16> {
+    let mut level = vec![u16::MAX; graph.switch_count()];
+    let mut queue: Vec<SwitchIndex> = Vec::new();
+    for host in graph.destinations().iter().filter(|d| d.host) {
+        if level[host.switch as usize] != 0 {
+            level[host.switch as usize] = 0;
+            queue.push(host.switch);
+        }
+    }
+    let mut head = 0;
+    while let Some(&at) = queue.get(head) {
+        head += 1;
+        for arc in graph.arcs(at) {
+            if level[arc.to as usize] == u16::MAX {
+                level[arc.to as usize] = level[at as usize] + 1;
+                queue.push(arc.to);
+            }
+        }
+    }
+    level
+}
+
+/// Switches in order of level, those without level left out.
+fn by_level(level: &[u16]) -> Vec<SwitchIndex> {
+    let mut order: Vec<SwitchIndex> =
+        (0..level.len() as u32).filter(|s| level[*s as usize] != u16::MAX).collect();
+    order.sort_by_key(|s| level[*s as usize]);
+    order
+}
+
+/// Π[s] = the largest product Π[c] · (number of switches above c) over the switches c one level below s.
+fn dividers(graph: &SwitchGraph, level: &[u16]) -> Vec<u32> {
+    let mut divider = vec![1_u32; level.len()];
+    for s in by_level(level) {
+        let here = level[s as usize];
+        let mut above = 0_u32;
+        let mut last = u32::MAX;
+        for arc in graph.arcs(s).iter().filter(|a| level[a.to as usize] == here + 1) {
+            above += u32::from(arc.to != last);
+            last = arc.to;
+        }
+        let product = divider[s as usize].saturating_mul(above.max(1)).min(1 << 20);
+        for arc in graph.arcs(s).iter().filter(|a| level[a.to as usize] == here + 1) {
+            divider[arc.to as usize] = divider[arc.to as usize].max(product);
+        }
+    }
+    divider
+}
+
+/// A number for each switch such that the leaves below one switch are neighbours: leaves are sorted by the subtree they
+/// belong to at the highest level, then at the next lower one, and so on; a subtree is named by its smallest leaf.
+fn ordinals(graph: &SwitchGraph, level: &[u16]) -> Vec<u32> {
+    let count = level.len();
+    let top = level.iter().copied().filter(|l| *l != u16::MAX).max().unwrap_or(0);
+    let mut order: Vec<SwitchIndex> = (0..count as u32).collect();
+    let mut root: Vec<u32> = (0..count as u32).collect();
+    for height in 1..=top {
+        for s in (0..count as u32).filter(|s| level[*s as usize] == height) {
+            for arc in graph.arcs(s).iter().filter(|a| level[a.to as usize] < height) {
+                join(&mut root, s, arc.to);
+            }
+        }
+        // A stable sort by ever larger subtrees leaves the smaller ones in order within them.
+        let names: Vec<u32> = (0..count as u32).map(|s| find(&mut root, s)).collect();
+        let mut smallest = vec![u32::MAX; count];
+        for s in (0..count).filter(|s| level[*s] == 0) {
+            let name = &mut smallest[names[s] as usize];
+            *name = (*name).min(s as u32);
+        }
+        order.sort_by_key(|s| smallest[names[*s as usize] as usize]);
+    }
+    let mut ordinal = vec![0; count];
+    order.sort_by_key(|s| level[*s as usize]);
+    for (number, s) in order.into_iter().enumerate() {
+        ordinal[s as usize] = number as u32;
+    }
+    ordinal
+}
+
+fn find(root: &mut [u32], mut s: u32) -> u32 {
+    while root[s as usize] != s {
+        root[s as usize] = root[root[s as usize] as usize];
+        s = root[s as usize];
+    }
+    s
+}
+
+fn join(root: &mut [u32], a: u32, b: u32) {
+    let (a, b) = (find(root, a), find(root, b));
+    root[a.max(b) as usize] = a.min(b);
+}
+
+/// The end ports of each switch. A host's rank is (ordinal of its switch) · (most hosts on any switch) + place by port, so
+/// that a host that comes or goes moves the ranks of its own leaf only; other end ports are ranked by their switch.
+fn ranked_targets(graph: &SwitchGraph, ordinal: &[u32]) -> (Vec<u32>, Vec<Target>) {
+    let count = ordinal.len();
+    let mut order: Vec<usize> = (0..graph.destinations().len()).collect();
+    order.par_sort_unstable_by_key(|i| {
+        let d = &graph.destinations()[*i];
+        (d.switch, d.host, d.port, d.lid)
+    });
+    let mut hosts = vec![0_u32; count];
+    for d in graph.destinations().iter().filter(|d| d.host) {
+        hosts[d.switch as usize] += 1;
+    }
+    let stride = hosts.iter().copied().max().unwrap_or(1).max(1);
+    let mut offsets = vec![0_u32; count + 1];
+    let mut targets = Vec::with_capacity(order.len());
+    let mut placed = (u32::MAX, 0_u32);
+    for i in order {
+        let d = &graph.destinations()[i];
+        if placed.0 != d.switch {
+            placed = (d.switch, 0);
+        }
+        let base = ordinal[d.switch as usize];
+        let rank = if d.host { base.saturating_mul(stride).saturating_add(placed.1) } else { base };
+        placed.1 += u32::from(d.host);
+        offsets[d.switch as usize + 1] += 1;
+        targets.push(Target { lid: d.lid.get(), lids: 1 << d.lmc, port: d.port, rank });
+    }
+    for s in 0..count {
+        offsets[s + 1] += offsets[s];
+    }
+    (offsets, targets)
+}

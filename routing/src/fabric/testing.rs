@@ -1,0 +1,145 @@
+//! Small fabrics for tests of this crate: all links up, LIDs given in order (hosts first, then switches).
+
+use mad::types::{Guid, Lid, NodeType, PortNum, PortState};
+
+use super::{Fabric, Node, NodeId, PortRef};
+
+/// Builds a fabric link by link, taking the next free port of each switch.
+pub(crate) struct Builder {
+    /// What was built so far.
+    pub fabric: Fabric,
+    ports: u8,
+    switches: u64,
+    hosts: u64,
+}
+
+impl Builder {
+    /// Switches will have `ports` ports.
+    pub(crate) fn new(ports: u8) -> Self {
+        Self { fabric: Fabric::new(), ports, switches: 0, hosts: 0 }
+    }
+
+    /// Adds a switch.
+    pub(crate) fn switch(&mut self) -> NodeId {
+        self.switches += 1;
+        let guid = Guid(0x0002_c902_0000_0000 + self.switches);
+        let node = Node::new(NodeType::Switch, guid, format!("S{}", self.switches), self.ports);
+        self.fabric.add_node(node).expect("GUIDs are counted up")
+    }
+
+    /// Connects two nodes by their next free ports.
+    pub(crate) fn link(&mut self, a: NodeId, b: NodeId) {
+        let [a, b] = [a, b].map(|node| {
+            let port = self
+                .fabric
+                .node(node)
+                .numbered_ports()
+                .map(|(n, _)| n)
+                .find(|n| n.0 > 0 && self.fabric.peer(PortRef { node, port: *n }).is_none());
+            PortRef { node, port: port.expect("a free port") }
+        });
+        self.link_ports(a, b);
+    }
+
+    /// Connects two ports.
+    pub(crate) fn link_ports(&mut self, a: PortRef, b: PortRef) {
+        self.fabric.connect(a, b).expect("free ports");
+        for end in [a, b] {
+            self.fabric.node_mut(end.node).port_mut(end.port).expect("connected").state = PortState::Active;
+        }
+    }
+
+    /// Adds a host with one port on `switch`.
+    pub(crate) fn host(&mut self, switch: NodeId) -> NodeId {
+        self.hosts += 1;
+        let guid = Guid(0x0002_c901_0000_0000 + 2 * self.hosts);
+        let node = Node::new(NodeType::Ca, guid, format!("H{}", self.hosts), 1);
+        let id = self.fabric.add_node(node).expect("GUIDs are counted up");
+        self.link(id, switch);
+        id
+    }
+
+    /// Gives LIDs, 2^lmc to each host port, and returns the fabric.
+    pub(crate) fn finish(mut self, lmc: u8) -> Fabric {
+        let mut next = 1_u16 << lmc;
+        for switches in [false, true] {
+            let ids: Vec<NodeId> =
+                self.fabric.nodes().filter(|(_, n)| n.is_switch() == switches).map(|(id, _)| id).collect();
+            for id in ids {
+                let port = PortNum(u8::from(!switches));
+                let port = self.fabric.node_mut(id).port_mut(port).expect("every node has it");
+                port.lid = Lid::new(next);
+                port.lmc = if switches { 0 } else { lmc };
+                next += 1 << port.lmc;
+            }
+        }
+        self.fabric
+    }
+}
+
+/// An extended generalised fat tree: a node of level i has `m[i - 1]` children and a node of level i - 1 `w[i - 1]`
+/// parents; `w[0]` must be 1.
+pub(crate) fn fat_tree(m: &[usize], w: &[usize], lmc: u8) -> Fabric {
+    let height = m.len();
+    let mut builder = Builder::new(64);
+    let size = |level: usize| -> usize { w[..level].iter().chain(&m[level..]).product() };
+    let levels: Vec<Vec<NodeId>> =
+        (1..=height).map(|level| (0..size(level)).map(|_| builder.switch()).collect()).collect();
+    for leaf in &levels[0] {
+        for _ in 0..m[0] {
+            builder.host(*leaf);
+        }
+    }
+    // Label digits of a node at level l: parent choices below position l, child positions from l on, least first.
+    let digits = |level: usize, mut number: usize| -> Vec<usize> {
+        (0..height)
+            .map(|i| {
+                let base = if i < level { w[i] } else { m[i] };
+                let digit = number % base;
+                number /= base;
+                digit
+            })
+            .collect()
+    };
+    for level in 1..height {
+        for (number, node) in levels[level - 1].iter().enumerate() {
+            let mut label = digits(level, number);
+            for up in 0..w[level] {
+                label[level] = up;
+                let mut parent = 0;
+                for i in (0..height).rev() {
+                    parent = parent * (if i < level + 1 { w[i] } else { m[i] }) + label[i];
+                }
+                builder.link(*node, levels[level][parent]);
+            }
+        }
+    }
+    builder.finish(lmc)
+}
+
+/// A torus with `hosts` on every switch; a dimension of two has single links.
+pub(crate) fn torus(dims: &[usize], hosts: usize, lmc: u8) -> Fabric {
+    let count: usize = dims.iter().product();
+    let mut builder = Builder::new((2 * dims.len() + hosts) as u8);
+    let switches: Vec<NodeId> = (0..count).map(|_| builder.switch()).collect();
+    let mut step = 1;
+    for (axis, size) in dims.iter().enumerate() {
+        for s in 0..count {
+            let place = s / step % size;
+            if *size == 1 || (*size == 2 && place == 1) {
+                continue;
+            }
+            let next = s - place * step + (place + 1) % size * step;
+            let end = |s: usize, port| PortRef { node: switches[s], port: PortNum(port) };
+            let back = if *size == 2 { 2 * axis + 1 } else { 2 * axis + 2 };
+            builder.link_ports(end(s, 2 * axis as u8 + 1), end(next, back as u8));
+        }
+        step *= size;
+    }
+    for s in &switches {
+        for _ in 0..hosts {
+            builder.host(*s);
+        }
+    }
+    builder.finish(lmc)
+}
