@@ -1,0 +1,6 @@
+//! Serves a simulated fabric in real time on a local socket, for unmodified programs that run under the preload library
+//! (`simulations/preload`): infiniband-diags, osmtest, opensm, and `rsm` itself.
+//!
+//! What a program sees is the kernel's umad interface as `<rdma/ib_user_mad.h>` and the kernel's
+//! `Documentation/infiniband/user_mad.rst` define it. All of its logic (agents, method masks, transaction IDs,
+//! timeouts, RMPP) is here, as state machines without I/O; the preload library only carries reads and writes over.
