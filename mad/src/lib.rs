@@ -4,9 +4,11 @@
 //!
 //! - [`types`]: newtypes for the field's quantities (GUID, LID, P_Key, link speed, …).
 //! - [`wire`]: one type per attribute, named as the InfiniBand Architecture Specification names it.
+//! - [`transactions`]: windows, repetitions and matching of requests and answers.
 //! - [`transport`]: how datagrams leave and reach this process.
 #![cfg_attr(not(feature = "verbs"), deny(unsafe_code))]
 
+pub mod transactions;
 pub mod transport;
 pub mod types;
 pub mod wire;
