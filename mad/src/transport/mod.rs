@@ -4,6 +4,8 @@
 //! the transaction engine's, segments are RMPP's. It is used from two threads at once: one that sends, one
 //! that receives.
 
+pub mod memory;
+
 use std::time::Duration;
 
 use crate::types::{Gid, QKey, Qpn, ServiceLevel};
@@ -99,6 +101,17 @@ pub enum TransportError {
     /// The other side is gone for good: device removed, simulator ended.
     #[error("the transport is closed")]
     Closed,
+}
+
+impl TransportError {
+    /// The system's error number, or the nearest one; what the transaction engine wants of a failed send.
+    pub fn errno(&self) -> i32 {
+        match self {
+            Self::Io { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
+            Self::NoAgent(_) => libc::EPROTONOSUPPORT,
+            Self::Closed => libc::ENODEV,
+        }
+    }
 }
 
 /// Sends and receives single datagrams. All methods take `&self`: one thread sends while another receives.

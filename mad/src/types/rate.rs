@@ -156,7 +156,11 @@ impl Ord for Rate {
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let r = self.decigbps();
-        if r.is_multiple_of(10) { write!(f, "{} Gb/s", r / 10) } else { write!(f, "{}.{} Gb/s", r / 10, r % 10) }
+        if r.is_multiple_of(10) {
+            write!(f, "{} Gb/s", r / 10)
+        } else {
+            write!(f, "{}.{} Gb/s", r / 10, r % 10)
+        }
     }
 }
 
