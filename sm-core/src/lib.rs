@@ -5,3 +5,9 @@ pub mod config;
 pub mod observed;
 pub mod sa;
 pub mod snapshot;
+
+#[cfg(test)]
+extern crate self as sm_core;
+#[cfg(test)]
+#[allow(unreachable_pub, missing_docs, dead_code)]
+mod testing;

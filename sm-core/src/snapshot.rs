@@ -1,13 +1,19 @@
 //! The frozen picture that all answers come from: fabric, tables, and what the subnet manager says of itself. Swapped in
 //! as a whole after the fabric was confirmed, so that LFT, SL and paths always belong together (B25, B47).
+//!
+//! Cost: making one is linear in the ports of the fabric; lookups by LID, PortGUID and GID are O(1).
+
+mod links;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use mad::types::{Gid, Guid, Lid};
-use routing::fabric::{PortRef, SwitchGraph};
+use mad::types::{Gid, Guid, Lid, PKey};
+use routing::fabric::{PortRef, SwitchGraph, SwitchIndex};
 use routing::routes::Routes;
 
+pub use self::links::Limits;
+use self::links::LinkTable;
 use crate::observed::Observed;
 
 /// What the subnet manager says of itself.
@@ -29,6 +35,71 @@ pub struct SmFacts {
     pub subnet_timeout: u8,
 }
 
+/// A port with LIDs, and how it hangs on the fabric.
+#[derive(Clone, Debug)]
+pub struct EndPort {
+    /// The port.
+    pub end: PortRef,
+    /// Base LID; 2^lmc LIDs belong to the port.
+    pub lid: Lid,
+    /// LMC.
+    pub lmc: u8,
+    /// PortGUID.
+    pub guid: Guid,
+    /// P_Keys in order of their index, invalid ones left out; empty where the table is not known.
+    pub pkeys: Arc<[PKey]>,
+    /// The switch that the port is, or is attached to.
+    switch: Option<SwitchIndex>,
+    /// The exit port of that switch that leads here, 0 for the switch itself.
+    port: u8,
+    /// The far end of the port's cable.
+    peer: Option<PortRef>,
+    /// What the first hop from here lets through; `None` where its link is down.
+    link: Option<Limits>,
+    /// What the port itself can do.
+    own: Limits,
+}
+
+impl EndPort {
+    /// The LIDs of the port.
+    pub fn lids(&self) -> impl Iterator<Item = Lid> + Clone + use<> {
+        let base = self.lid.get();
+        (0..1_u16 << self.lmc).filter_map(move |offset| Lid::new(base.saturating_add(offset)))
+    }
+
+    /// What the port can send at all: the MTU in force towards its neighbour (B34) and the rate of its link.
+    pub fn limits(&self) -> Limits {
+        self.link.filter(|_| !self.is_switch()).unwrap_or(self.own)
+    }
+
+    /// Whether this is port 0 of a switch.
+    pub const fn is_switch(&self) -> bool {
+        self.switch.is_some() && self.port == 0
+    }
+
+    /// A P_Key by which packets pass between the ports: `wanted`, or the first that fits. The membership bit plays no part
+    /// in the comparison, but one of the two has to be a full member (B45). A port whose table is not known counts as a
+    /// full member of every partition.
+    pub fn common_pkey(&self, other: &Self, wanted: Option<PKey>) -> Option<PKey> {
+        let fits = |key: PKey| wanted.is_none_or(|wanted| wanted.base() == key.base());
+        match (self.pkeys.is_empty(), other.pkeys.is_empty()) {
+            (true, true) => Some(wanted.unwrap_or(PKey::DEFAULT_FULL)).filter(|key| key.is_valid()),
+            (true, false) => other.pkeys.iter().copied().find(|key| fits(*key)),
+            (false, true) => self.pkeys.iter().copied().find(|key| fits(*key)),
+            (false, false) => self
+                .pkeys
+                .iter()
+                .copied()
+                .find(|key| fits(*key) && other.pkeys.iter().any(|theirs| key.matches(*theirs))),
+        }
+    }
+
+    /// Whether the ports have any partition in common.
+    pub fn shares_partition(&self, other: &Self) -> bool {
+        self.end == other.end || self.common_pkey(other, None).is_some()
+    }
+}
+
 /// A frozen picture. Never changed once made.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -42,9 +113,15 @@ pub struct Snapshot {
     pub routes: Arc<Routes>,
     /// The subnet manager itself.
     pub sm: SmFacts,
-    by_lid: Vec<Option<PortRef>>,
-    by_port_guid: HashMap<Guid, PortRef>,
+    /// All ports with a LID, sorted by LID.
+    ends: Vec<EndPort>,
+    links: LinkTable,
+    by_lid: Vec<u32>,
+    by_port_guid: HashMap<Guid, u32>,
 }
+
+/// "No port" in [`Snapshot::by_lid`].
+const NOBODY: u32 = u32::MAX;
 
 impl Snapshot {
     /// Freezes a picture and indexes its end ports by LID and GUID.
@@ -55,36 +132,105 @@ impl Snapshot {
         routes: Arc<Routes>,
         sm: SmFacts,
     ) -> Self {
-        let mut by_lid = vec![None; usize::from(graph.top_lid()) + 1];
-        let mut by_port_guid = HashMap::new();
-        for (node, facts) in observed.fabric.nodes() {
-            for (number, port) in facts.end_ports() {
-                let end = PortRef { node, port: number };
-                by_port_guid.insert(port.guid, end);
-                let Some(lid) = port.lid else { continue };
-                for slot in by_lid.iter_mut().skip(lid.index()).take(1 << port.lmc) {
-                    *slot = Some(end);
-                }
+        let links = LinkTable::new(&observed.fabric, &graph);
+        let ends = end_ports(&observed, &graph);
+        let top = ends.iter().map(|port| port.lid.index() + (1 << port.lmc)).max();
+        let mut by_lid = vec![NOBODY; top.unwrap_or(0)];
+        let mut by_port_guid = HashMap::with_capacity(ends.len());
+        for (index, port) in ends.iter().enumerate() {
+            by_port_guid.insert(port.guid, index as u32);
+            by_lid[port.lid.index()..port.lid.index() + (1 << port.lmc)].fill(index as u32);
+        }
+        Self { generation, observed, graph, routes, sm, ends, links, by_lid, by_port_guid }
+    }
+
+    /// The same with the P_Key tables of the end ports that are in `tables`.
+    #[must_use]
+    pub fn with_pkeys(mut self, tables: &HashMap<PortRef, Vec<PKey>>) -> Self {
+        for port in &mut self.ends {
+            if let Some(table) = tables.get(&port.end) {
+                port.pkeys = table.iter().copied().filter(|key| key.is_valid()).collect();
             }
         }
-        Self { generation, observed, graph, routes, sm, by_lid, by_port_guid }
+        self
+    }
+
+    /// All ports with a LID, sorted by LID.
+    pub fn end_ports(&self) -> &[EndPort] {
+        &self.ends
+    }
+
+    /// The end port that holds a LID (any of its 2^LMC LIDs), with all that is known of it.
+    pub fn port_at(&self, lid: Lid) -> Option<&EndPort> {
+        self.ends.get(*self.by_lid.get(lid.index())? as usize)
     }
 
     /// The end port that holds a LID (any of its 2^LMC LIDs).
     pub fn end_port(&self, lid: Lid) -> Option<PortRef> {
-        self.by_lid.get(lid.index()).copied().flatten()
+        self.port_at(lid).map(|port| port.end)
     }
 
     /// The end port with this PortGUID.
-    pub fn port_by_guid(&self, guid: Guid) -> Option<PortRef> {
-        self.by_port_guid.get(&guid).copied()
+    pub fn port_by_guid(&self, guid: Guid) -> Option<&EndPort> {
+        self.ends.get(*self.by_port_guid.get(&guid)? as usize)
+    }
+
+    /// Whether a GID's prefix is of this subnet: its own or the default one (B41).
+    pub const fn is_local(&self, gid: Gid) -> bool {
+        gid.prefix() == self.sm.gid_prefix || gid.prefix() == Gid::DEFAULT_PREFIX
     }
 
     /// The end port with this GID: own or default prefix (B41).
-    pub fn port_by_gid(&self, gid: Gid) -> Option<PortRef> {
-        if gid.prefix() != self.sm.gid_prefix && gid.prefix() != Gid::DEFAULT_PREFIX {
+    pub fn port_by_gid(&self, gid: Gid) -> Option<&EndPort> {
+        if self.is_local(gid) { self.port_by_guid(gid.guid()) } else { None }
+    }
+
+    /// The GID of a port with the subnet's own prefix.
+    pub const fn gid_of(&self, port: &EndPort) -> Gid {
+        Gid::new(self.sm.gid_prefix, port.guid)
+    }
+
+    /// What the path from `source` to `dlid`, a LID of `target`, lets through by the forwarding tables. `None` when no
+    /// packet would arrive: a hole, a link that is down, a circle (B27).
+    pub fn walk(&self, source: &EndPort, target: &EndPort, dlid: Lid) -> Option<Limits> {
+        self.links.walk(&self.routes, source, target, dlid)
+    }
+
+    /// The service level that the routing engine gives the path from `source` to `dlid`; `None` where the engine doesn't
+    /// care.
+    pub fn engine_sl(&self, source: &EndPort, dlid: Lid) -> Option<u8> {
+        if matches!(self.routes.sl, routing::routes::PathSl::Default) {
             return None;
         }
-        self.port_by_guid(gid.guid())
+        Some(self.routes.path_sl(source.switch?, dlid))
     }
 }
+
+fn end_ports(observed: &Observed, graph: &SwitchGraph) -> Vec<EndPort> {
+    let fabric = &observed.fabric;
+    let unknown: Arc<[PKey]> = Arc::from([]);
+    let mut ends = Vec::new();
+    for (node, facts) in fabric.nodes() {
+        for (number, port) in facts.end_ports() {
+            let Some(lid) = port.lid else { continue };
+            let end = PortRef { node, port: number };
+            let own = Limits::of_port(port);
+            let (switch, exit, peer, link) = if facts.is_switch() {
+                // Port 0 sits inside: any exit's own rate counts, and only its MTU is a limit of its own.
+                (graph.index_of(node), 0, None, Some(Limits { mtu: port.mtu_cap, ..Limits::UNBOUND }))
+            } else {
+                let peer = fabric.peer(end);
+                let switch = peer.and_then(|peer| graph.index_of(peer.node));
+                (switch, peer.map_or(0, |peer| peer.port.0), peer, Limits::of_link(fabric, end))
+            };
+            let lmc = port.lmc.min(7);
+            let pkeys = Arc::clone(&unknown);
+            ends.push(EndPort { end, lid, lmc, guid: port.guid, pkeys, switch, port: exit, peer, link, own });
+        }
+    }
+    ends.sort_by_key(|port| port.lid);
+    ends
+}
+
+#[cfg(test)]
+mod tests;
