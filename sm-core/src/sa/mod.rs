@@ -5,7 +5,11 @@
 
 mod answer;
 mod fair;
+mod paths;
+mod selector;
 mod server;
 
 pub use answer::{Answer, Request, answer};
+pub use paths::{Path, PathQuery, Side, Wanted};
+pub use selector::Bound;
 pub use server::{Server, ServerConfig, ServerStatistics};
