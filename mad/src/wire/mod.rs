@@ -7,23 +7,63 @@
 //! - *typed accessors* beside the fields (`port_state()`, `lid()`, `node_type()`) return `Option` where the wire allows
 //!   values that the type doesn't.
 //!
-//! Fields that share a byte are read and written by accessors made with the `bits!` macro; a setter leaves the byte's
-//! other bits as they were.
+//! Fields that share a byte (or a word) are read and written by accessors made with the `bits!` (`word_bits!`) macro; a
+//! setter leaves the other bits as they were.
 
 /// Accessors for bits `hi..=lo` of one byte; the setter leaves the byte's other bits as they came and drops bits of the
-/// value that don't fit.
+/// value that don't fit. One block a type: in tests it also lists the fields, which [`packed`] then checks one by one
+/// (a type that is missing there shows as an unused constant).
 macro_rules! bits {
-    ($($(#[$doc:meta])* $get:ident, $set:ident: $byte:ident[$hi:literal:$lo:literal];)*) => {$(
-        $(#[$doc])*
-        pub const fn $get(&self) -> u8 {
-            (self.$byte >> $lo) & (0xff >> (7 - $hi + $lo))
-        }
-        #[doc = concat!("Sets what [`", stringify!($get), "`](Self::", stringify!($get), ") reads.")]
-        pub const fn $set(&mut self, value: u8) {
-            const MASK: u8 = (0xff >> (7 - $hi + $lo)) << $lo;
-            self.$byte = (self.$byte & !MASK) | ((value << $lo) & MASK);
-        }
-    )*};
+    ($($(#[$doc:meta])* $get:ident, $set:ident: $byte:ident[$hi:literal:$lo:literal];)*) => {
+        $(
+            $(#[$doc])*
+            pub const fn $get(&self) -> u8 {
+                (self.$byte >> $lo) & (0xff >> (7 - $hi + $lo))
+            }
+            #[doc = concat!("Sets what [`", stringify!($get), "`](Self::", stringify!($get), ") reads.")]
+            pub const fn $set(&mut self, value: u8) {
+                const MASK: u8 = (0xff >> (7 - $hi + $lo)) << $lo;
+                self.$byte = (self.$byte & !MASK) | ((value << $lo) & MASK);
+            }
+        )*
+        #[cfg(test)]
+        pub(in crate::wire) const BYTE_FIELDS: &'static [crate::wire::packed::PackedField<Self>] = &[$(
+            crate::wire::packed::PackedField {
+                name: stringify!($get),
+                get: |it| u64::from(it.$get()),
+                set: |it, value| it.$set(value as u8),
+                start: std::mem::offset_of!(Self, $byte) * 8 + 7 - $hi,
+                width: $hi - $lo + 1,
+            },
+        )*];
+    };
+}
+
+/// As `bits!` for a field of a big-endian word (`U16`, `U32`, `U64`): bits `hi..=lo` of its value.
+macro_rules! word_bits {
+    ($($(#[$doc:meta])* $get:ident, $set:ident: $word:ident as $int:ident[$hi:literal:$lo:literal];)*) => {
+        $(
+            $(#[$doc])*
+            pub const fn $get(&self) -> $int {
+                (self.$word.get() >> $lo) & ($int::MAX >> ($int::BITS - 1 - $hi + $lo))
+            }
+            #[doc = concat!("Sets what [`", stringify!($get), "`](Self::", stringify!($get), ") reads.")]
+            pub fn $set(&mut self, value: $int) {
+                const MASK: $int = ($int::MAX >> ($int::BITS - 1 - $hi + $lo)) << $lo;
+                self.$word.set((self.$word.get() & !MASK) | ((value << $lo) & MASK));
+            }
+        )*
+        #[cfg(test)]
+        pub(in crate::wire) const WORD_FIELDS: &'static [crate::wire::packed::PackedField<Self>] = &[$(
+            crate::wire::packed::PackedField {
+                name: stringify!($get),
+                get: |it| u64::from(it.$get()),
+                set: |it, value| it.$set(value as $int),
+                start: std::mem::offset_of!(Self, $word) * 8 + ($int::BITS as usize) - 1 - $hi,
+                width: $hi - $lo + 1,
+            },
+        )*];
+    };
 }
 
 /// The common functions of an attribute: its ID, and decoding and encoding as a prefix of a MAD's data.
@@ -38,6 +78,11 @@ pub trait Attribute:
     /// The attribute ID in the MAD header.
     const ID: u16;
 
+    /// All bytes zero.
+    fn zeroed() -> Self {
+        Self::new_zeroed()
+    }
+
     /// The attribute at the head of a MAD's data; `None` when fewer bytes came than it has.
     fn decode(data: &[u8]) -> Option<Self> {
         Self::read_from_prefix(data).ok().map(|(value, _)| value)
@@ -50,7 +95,17 @@ pub trait Attribute:
     }
 }
 
+pub mod class_port_info;
 pub mod header;
+pub mod ids;
+pub mod perf;
+pub mod rmpp;
+pub mod sa;
 pub mod smp;
+pub mod vendor;
 
+#[cfg(test)]
+mod packed;
+
+pub use class_port_info::ClassPortInfo;
 pub use header::{Mad, MadHeader, Method, MgmtClass, Status};

@@ -4,7 +4,7 @@ use zerocopy::big_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::types::{Guid, NodeType, PortNum};
-use crate::wire::Attribute;
+use crate::wire::{Attribute, ids};
 
 /// What a node says of itself and of the port by which it was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -36,7 +36,7 @@ pub struct NodeInfo {
 const _: () = assert!(size_of::<NodeInfo>() == 40);
 
 impl Attribute for NodeInfo {
-    const ID: u16 = 0x0011;
+    const ID: u16 = ids::sm::NODE_INFO;
 }
 
 impl NodeInfo {
@@ -60,23 +60,20 @@ impl NodeInfo {
         Guid(self.system_image_guid.get())
     }
 
-    /// The port by which the request came in.
-    pub fn local_port_num(&self) -> PortNum {
-        PortNum((self.local_port_and_vendor.get() >> 24) as u8)
+    word_bits! {
+        /// LocalPortNum as a number: the port by which the request came in.
+        local_port_raw, set_local_port_raw: local_port_and_vendor as u32[31:24];
+        /// The vendor's ID (IEEE OUI), 24 bits.
+        vendor_id, set_vendor_id: local_port_and_vendor as u32[23:0];
     }
 
-    /// The vendor's ID (IEEE OUI), 24 bits.
-    pub fn vendor_id(&self) -> u32 {
-        self.local_port_and_vendor.get() & 0x00ff_ffff
+    /// The port by which the request came in.
+    pub fn local_port_num(&self) -> PortNum {
+        PortNum(self.local_port_raw() as u8)
     }
 
     /// Sets LocalPortNum.
     pub fn set_local_port_num(&mut self, port: PortNum) {
-        self.local_port_and_vendor.set(u32::from(port.0) << 24 | self.vendor_id());
-    }
-
-    /// Sets VendorID, of which 24 bits count.
-    pub fn set_vendor_id(&mut self, vendor: u32) {
-        self.local_port_and_vendor.set(u32::from(self.local_port_num().0) << 24 | (vendor & 0x00ff_ffff));
+        self.set_local_port_raw(port.0.into());
     }
 }

@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::types::{
     Lid, LinkSpeed, LinkSpeedSet, LinkWidth, LinkWidthSet, Mtu, PortPhysState, PortState, ServiceLevel,
 };
-use crate::wire::Attribute;
+use crate::wire::{Attribute, ids};
 
 /// State and settings of one port. The attribute modifier is the port number; bit 31 says that the sender knows
 /// extended link speeds.
@@ -63,7 +63,7 @@ pub struct PortInfo {
     error_thresholds: u8,
     /// MaxCreditHint.
     pub max_credit_hint: U16,
-    latency_and_speed_ext2: [u8; 4],
+    latency_and_speed_ext2: U32,
     /// CapabilityMask2, valid when [`PortInfo::CAP_CAPABILITY_MASK2`] is set.
     pub capability_mask2: U16,
     speed_ext_active_and_supported: u8,
@@ -72,7 +72,7 @@ pub struct PortInfo {
 const _: () = assert!(size_of::<PortInfo>() == 64);
 
 impl Attribute for PortInfo {
-    const ID: u16 = 0x0015;
+    const ID: u16 = ids::sm::PORT_INFO;
 }
 
 impl PortInfo {
@@ -187,31 +187,37 @@ impl PortInfo {
         link_speed_ext_enabled, set_link_speed_ext_enabled: speed_ext_enabled[4:0];
     }
 
+    word_bits! {
+        /// LinkSpeedExt2Active: 1 XDR.
+        link_speed_ext2_active_word, set_link_speed_ext2_active: latency_and_speed_ext2 as u32[30:29];
+        /// LinkSpeedExt2Supported: 1 XDR.
+        link_speed_ext2_supported_word, set_link_speed_ext2_supported: latency_and_speed_ext2 as u32[28:27];
+        /// LinkSpeedExt2Enabled: 1 XDR, 7 all supported, 0 in a Set leaves it.
+        link_speed_ext2_enabled_word, set_link_speed_ext2_enabled: latency_and_speed_ext2 as u32[26:24];
+        /// LinkRoundTripLatency.
+        link_round_trip_latency, set_link_round_trip_latency: latency_and_speed_ext2 as u32[23:0];
+    }
+
     /// LinkSpeedExt2Active: 1 XDR.
     pub const fn link_speed_ext2_active(&self) -> u8 {
-        self.latency_and_speed_ext2[0] >> 5 & 3
+        self.link_speed_ext2_active_word() as u8
     }
 
     /// LinkSpeedExt2Supported: 1 XDR.
     pub const fn link_speed_ext2_supported(&self) -> u8 {
-        self.latency_and_speed_ext2[0] >> 3 & 3
+        self.link_speed_ext2_supported_word() as u8
     }
 
     /// LinkSpeedExt2Enabled: 1 XDR, 7 all supported, 0 in a Set leaves it.
     pub const fn link_speed_ext2_enabled(&self) -> u8 {
-        self.latency_and_speed_ext2[0] & 7
+        self.link_speed_ext2_enabled_word() as u8
     }
 
     /// Sets the three LinkSpeedExt2 fields (active, supported: 2 bits; enabled: 3 bits).
-    pub const fn set_link_speed_ext2(&mut self, active: u8, supported: u8, enabled: u8) {
-        let kept = self.latency_and_speed_ext2[0] & 0x80;
-        self.latency_and_speed_ext2[0] = kept | (active & 3) << 5 | (supported & 3) << 3 | (enabled & 7);
-    }
-
-    /// LinkRoundTripLatency, 24 bits.
-    pub const fn link_round_trip_latency(&self) -> u32 {
-        let b = &self.latency_and_speed_ext2;
-        u32::from_be_bytes([0, b[1], b[2], b[3]])
+    pub fn set_link_speed_ext2(&mut self, active: u8, supported: u8, enabled: u8) {
+        self.set_link_speed_ext2_active(active.into());
+        self.set_link_speed_ext2_supported(supported.into());
+        self.set_link_speed_ext2_enabled(enabled.into());
     }
 
     /// The base LID; `None` for 0, a multicast LID or 0xFFFF, which all mean "none" (B16).

@@ -3,7 +3,7 @@
 use zerocopy::big_endian::U16;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::wire::Attribute;
+use crate::wire::{Attribute, ids};
 
 /// A switch's tables and abilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -36,7 +36,7 @@ pub struct SwitchInfo {
 const _: () = assert!(size_of::<SwitchInfo>() == 20);
 
 impl Attribute for SwitchInfo {
-    const ID: u16 = 0x0012;
+    const ID: u16 = ids::sm::SWITCH_INFO;
 }
 
 impl SwitchInfo {
