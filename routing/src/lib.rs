@@ -5,3 +5,4 @@
 pub mod engines;
 pub mod fabric;
 pub mod routes;
+pub mod verify;

@@ -59,6 +59,7 @@ impl Destination {
 pub struct SwitchGraph {
     switches: Vec<NodeId>,
     guids: Vec<Guid>,
+    names: Vec<String>,
     num_ports: Vec<u8>,
     linear_fdb_cap: Vec<u16>,
     offsets: Vec<u32>,
@@ -86,6 +87,7 @@ impl SwitchGraph {
         }
         let mut graph = Self {
             guids: switches.iter().map(|id| fabric.node(*id).guid).collect(),
+            names: switches.iter().map(|id| fabric.node(*id).description.clone()).collect(),
             num_ports: switches.iter().map(|id| fabric.node(*id).num_ports).collect(),
             linear_fdb_cap: switches
                 .iter()
@@ -181,6 +183,11 @@ impl SwitchGraph {
     /// NodeGUID of a switch.
     pub fn guid(&self, switch: SwitchIndex) -> Guid {
         self.guids[switch as usize]
+    }
+
+    /// NodeDescription of a switch.
+    pub fn name(&self, switch: SwitchIndex) -> &str {
+        &self.names[switch as usize]
     }
 
     /// External ports of a switch.

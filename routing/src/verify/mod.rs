@@ -1,0 +1,60 @@
+//! Proves tables right, or names what is wrong: a second opinion that shares no code with the engines.
+//!
+//! - Every LID (all 2^LMC of a port) from every switch: delivered, and in how many hops against the fewest possible;
+//!   loops, holes, exits that lead nowhere or to somebody else.
+//! - Credit loops: the channel dependency graph (Dally, Seitz 1987) over (link, VL), with SLs and SL-to-VL tables applied,
+//!   is acyclic; otherwise a shortest cycle is named. Once for traffic between hosts, once with everything that can be
+//!   sent, management traffic from and to switches included.
+//! - Balance: routes between hosts over every link between switches.
+//!
+//! Cost: O(LIDs · switches), in blocks of 64 LIDs (one LFT block: a cache line of each row) over all threads; hop counts
+//! by one breadth-first search for each (block, target switch); the cycle test is linear in channels and dependencies.
+
+mod cycle;
+mod dependencies;
+mod network;
+mod report;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use rayon::prelude::*;
+
+pub use report::{Balance, Channel, Counts, CreditLoop, Fault, FaultKind, Hop, Hops, Report};
+
+use crate::fabric::SwitchGraph;
+use crate::routes::{LFT_BLOCK, Routes};
+use dependencies::Lanes;
+use network::Network;
+use walk::Tally;
+
+/// What the verdict takes into account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Whether a credit loop that needs traffic from or to a switch's port 0 is a fault; it is reported in any case.
+    pub management: bool,
+    /// Data VLs that every link has; a VL at or beyond is a fault. 0: any of 15.
+    pub data_vls: u8,
+}
+
+/// Checks `routes` on `graph`. The rows of `routes` must be in the order of the graph's switches.
+pub fn check(graph: &SwitchGraph, routes: &Routes, options: Options) -> Report {
+    let network = Network::new(graph);
+    let lanes = Lanes::new(&network, routes, options.data_vls);
+    let blocks = usize::from(graph.top_lid()) / LFT_BLOCK + 1;
+    let share = blocks.div_ceil(rayon::current_num_threads() * 4).max(1);
+    let tally = (0..blocks)
+        .collect::<Vec<_>>()
+        .par_chunks(share)
+        .map(|blocks| {
+            let mut tally = Tally::new(&network, &lanes);
+            let mut walker = walk::Walker::new(&network, routes, &lanes);
+            for block in blocks {
+                walker.block(*block, &mut tally);
+            }
+            tally
+        })
+        .reduce_with(Tally::merge)
+        .unwrap_or_else(|| Tally::new(&network, &lanes));
+    report::make(&network, routes, &lanes, &tally, options)
+}

@@ -1,0 +1,104 @@
+//! The fabric as the verifier walks it: what lies behind every port of every switch, and who owns every LID.
+
+use crate::fabric::{Destination, SwitchGraph, SwitchIndex};
+
+/// What lies behind an exit port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Exit {
+    /// An arc to another switch, by number.
+    Arc(u32),
+    /// An end port.
+    End,
+    /// No link that is up.
+    Nothing,
+}
+
+const NOTHING: u32 = u32::MAX;
+const END: u32 = u32::MAX - 1;
+
+/// Flat tables made from a [`SwitchGraph`].
+pub(super) struct Network<'a> {
+    /// The graph.
+    pub graph: &'a SwitchGraph,
+    /// For each arc, the switch that it leaves.
+    pub from: Vec<SwitchIndex>,
+    /// The owner of each LID, as an index of the graph's destinations.
+    owner: Vec<u32>,
+    /// For each switch, the ports with hosts.
+    pub host_ports: Vec<Vec<u8>>,
+    ports: usize,
+    exits: Vec<u32>,
+}
+
+impl<'a> Network<'a> {
+    pub(super) fn new(graph: &'a SwitchGraph) -> Self {
+        let count = graph.switch_count();
+        let most = (0..count as u32).map(|s| usize::from(graph.num_ports(s))).max().unwrap_or(0);
+        let ports = (most + 1).next_power_of_two();
+        let mut exits = vec![NOTHING; count * ports];
+        let mut from = Vec::with_capacity(graph.all_arcs().len());
+        for s in 0..count as u32 {
+            for arc in graph.arcs(s) {
+                exits[s as usize * ports + usize::from(arc.out_port)] = from.len() as u32;
+                from.push(s);
+            }
+        }
+        let mut owner = vec![NOTHING; usize::from(graph.top_lid()) + 1];
+        let mut host_ports = vec![Vec::new(); count];
+        for (index, d) in graph.destinations().iter().enumerate() {
+            exits[d.switch as usize * ports + usize::from(d.port)] = END;
+            if d.host {
+                host_ports[d.switch as usize].push(d.port);
+            }
+            for lid in d.lids() {
+                if owner[usize::from(lid)] == NOTHING {
+                    owner[usize::from(lid)] = index as u32;
+                }
+            }
+        }
+        Self { graph, from, owner, host_ports, ports, exits }
+    }
+
+    /// Who owns a LID.
+    pub(super) fn owner(&self, lid: usize) -> Option<&'a Destination> {
+        self.graph.destinations().get(*self.owner.get(lid)? as usize)
+    }
+
+    /// What lies behind `port` of `switch`.
+    pub(super) fn exit(&self, switch: SwitchIndex, port: u8) -> Exit {
+        if usize::from(port) >= self.ports {
+            return Exit::Nothing;
+        }
+        match self.exits[switch as usize * self.ports + usize::from(port)] {
+            NOTHING => Exit::Nothing,
+            END => Exit::End,
+            arc => Exit::Arc(arc),
+        }
+    }
+
+    /// The switch that an arc leads to.
+    pub(super) fn to(&self, arc: u32) -> SwitchIndex {
+        self.graph.all_arcs()[arc as usize].to
+    }
+
+    /// Hops from every switch to `target`, `u16::MAX` where there is no path. Links are taken to work both ways.
+    pub(super) fn distances(&self, target: SwitchIndex, distance: &mut Vec<u16>, queue: &mut Vec<u32>) {
+        distance.clear();
+        distance.resize(self.graph.switch_count(), u16::MAX);
+        distance[target as usize] = 0;
+        queue.clear();
+        queue.push(target);
+        let mut head = 0;
+        while let Some(&at) = queue.get(head) {
+            head += 1;
+            let next = distance[at as usize] + 1;
+            for arc in self.graph.arcs(at) {
+                let there = &mut distance[arc.to as usize];
+                if *there == u16::MAX {
+                    *there = next;
+                    queue.push(arc.to);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! What a check found, for people (one paragraph) and for programs (serde).
+
+use std::fmt;
+
+use mad::types::Guid;
+use serde::Serialize;
+
+use super::Options;
+use super::cycle;
+use super::dependencies::{Dependencies, Lanes};
+use super::network::{Exit, Network};
+use super::walk::Tally;
+use crate::fabric::SwitchIndex;
+use crate::routes::Routes;
+
+/// A kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultKind {
+    /// The packet comes back to a switch where it was.
+    Loop,
+    /// A switch has no entry (255) for the LID.
+    Hole,
+    /// The exit port has no link that is up, or the switch has no such port.
+    DeadPort,
+    /// The packet is handed to an end port that does not own the LID.
+    WrongEnd,
+}
+
+impl FaultKind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Loop, Self::Hole, Self::DeadPort, Self::WrongEnd];
+
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Loop => "loop",
+            Self::Hole => "hole",
+            Self::DeadPort => "exit without a link",
+            Self::WrongEnd => "delivered to the wrong port",
+        }
+    }
+}
+
+/// A switch on a path and the port by which the packet leaves it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hop {
+    /// NodeGUID.
+    pub guid: Guid,
+    /// NodeDescription.
+    pub name: String,
+    /// The exit port, 255 for none.
+    pub port: u8,
+}
+
+impl fmt::Display for Hop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\" ({}) port {}", self.name, self.guid, self.port)
+    }
+}
+
+/// The first fault, in order of LID and of the switch where the walk begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// What went wrong.
+    pub kind: FaultKind,
+    /// The LID.
+    pub lid: u16,
+    /// The walk, up to the fault; a loop is shown until it closes.
+    pub path: Vec<Hop>,
+}
+
+/// How many of something were right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Walks: pairs of a switch and a LID between which the fabric has a path.
+    pub walks: u64,
+    /// Those that arrive.
+    pub arrived: u64,
+}
+
+/// Hop counts between switches.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Hops {
+    /// The most that any walk takes.
+    pub longest: u16,
+    /// The mean over walks from switches with hosts to hosts.
+    pub mean: f64,
+    /// Walks by hops, from switches with hosts to hosts; the last of 64 counts all longer ones.
+    pub histogram: Vec<u64>,
+    /// Walks, of all, that take more hops than needed.
+    pub detours: u64,
+    /// The hops too many, in sum.
+    pub extra: u64,
+}
+
+/// Routes between hosts over the links between switches, each direction for itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Balance {
+    /// Directed links.
+    pub links: usize,
+    /// Links without any route.
+    pub unused: usize,
+    /// Fewest routes over a link.
+    pub min: u32,
+    /// Mean.
+    pub mean: f64,
+    /// Most routes over a link.
+    pub max: u32,
+    /// Standard deviation.
+    pub stddev: f64,
+}
+
+/// A link in one direction with a VL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Channel {
+    /// The switch that sends.
+    pub from: Hop,
+    /// The switch that receives, with its port of entry.
+    pub to: Hop,
+    /// VL.
+    pub vl: u8,
+}
+
+/// Channels each of which can wait for the next, and the last for the first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CreditLoop {
+    /// The channels along the cycle.
+    pub channels: Vec<Channel>,
+}
+
+impl fmt::Display for CreditLoop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for channel in &self.channels {
+            write!(f, "{} VL{} -> ", channel.from, channel.vl)?;
+        }
+        f.write_str("back to the first")
+    }
+}
+
+/// The result of a check.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// The engine that the tables say they are from.
+    pub engine: String,
+    /// Switches.
+    pub switches: usize,
+    /// Walks from every switch to every LID of a host.
+    pub hosts: Counts,
+    /// Walks from every switch to every LID of a switch or of a part of one.
+    pub management: Counts,
+    /// Pairs of switch and LID between which the fabric has no path.
+    pub unconnected: u64,
+    /// Walks that fail, by kind.
+    pub faults: Vec<(FaultKind, u64)>,
+    /// The first fault.
+    pub first_fault: Option<Fault>,
+    /// Entries for LIDs that nobody owns; they do no harm by themselves.
+    pub stray_entries: u64,
+    /// Hop counts.
+    pub hops: Hops,
+    /// Balance.
+    pub balance: Balance,
+    /// VLs that occur.
+    pub vls: usize,
+    /// Hops of hosts' packets on a VL that the link does not have.
+    pub bad_vls: u64,
+    /// Dependencies between channels.
+    pub dependencies: u64,
+    /// A credit loop of traffic between hosts.
+    pub credit_loop: Option<CreditLoop>,
+    /// A credit loop when management traffic of switches is added.
+    pub management_credit_loop: Option<CreditLoop>,
+    /// Whether a credit loop with management traffic counts.
+    pub management_counts: bool,
+}
+
+impl Report {
+    /// Whether nothing is wrong.
+    pub fn is_right(&self) -> bool {
+        self.reaches_all() && self.bad_vls == 0 && self.is_free_of_credit_loops()
+    }
+
+    /// Whether every LID is reached from every switch that the fabric connects it with.
+    pub fn reaches_all(&self) -> bool {
+        self.faults.iter().all(|(_, count)| *count == 0)
+    }
+
+    /// Whether the traffic that counts is free of credit loops.
+    pub fn is_free_of_credit_loops(&self) -> bool {
+        self.credit_loop.is_none() && (!self.management_counts || self.management_credit_loop.is_none())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = if self.is_right() { "right" } else { "WRONG" };
+        write!(
+            f,
+            "{}: {verdict}: {} of {} walks to hosts and {} of {} to switches arrive from {} switches",
+            self.engine,
+            self.hosts.arrived,
+            self.hosts.walks,
+            self.management.arrived,
+            self.management.walks,
+            self.switches
+        )?;
+        for (kind, count) in self.faults.iter().filter(|(_, count)| *count > 0) {
+            write!(f, ", {count} {}", kind.name())?;
+        }
+        if self.unconnected > 0 {
+            write!(f, ", {} pairs are not connected", self.unconnected)?;
+        }
+        if let Some(fault) = &self.first_fault {
+            write!(f, "; first fault: LID {}, {}:", fault.lid, fault.kind.name())?;
+            for hop in &fault.path {
+                write!(f, " {hop}")?;
+            }
+        }
+        write!(
+            f,
+            "; at most {} hops, mean {:.3}, {} detours; routes per link {} to {}, mean {:.1}, deviation {:.1}; {} VLs",
+            self.hops.longest,
+            self.hops.mean,
+            self.hops.detours,
+            self.balance.min,
+            self.balance.max,
+            self.balance.mean,
+            self.balance.stddev,
+            self.vls
+        )?;
+        if self.bad_vls > 0 {
+            write!(f, ", {} hops on a VL that the links do not have", self.bad_vls)?;
+        }
+        match (&self.credit_loop, &self.management_credit_loop) {
+            (Some(found), _) => write!(f, "; credit loop: {found}"),
+            (None, Some(found)) => write!(f, "; credit loop with traffic of switches only: {found}"),
+            (None, None) => f.write_str("; no credit loop"),
+        }
+    }
+}
+
+/// Puts the report together.
+pub(super) fn make(
+    network: &Network<'_>,
+    routes: &Routes,
+    lanes: &Lanes<'_>,
+    tally: &Tally,
+    options: Options,
+) -> Report {
+    let counts = |kind: usize| Counts { walks: tally.walks[kind], arrived: tally.arrived[kind] };
+    let credit_loop = credit_loop(network, lanes, &tally.hosts);
+    let management_credit_loop =
+        credit_loop.clone().or_else(|| self::credit_loop(network, lanes, &tally.all));
+    Report {
+        engine: routes.engine.clone(),
+        switches: network.graph.switch_count(),
+        hosts: counts(0),
+        management: counts(1),
+        unconnected: tally.unconnected,
+        faults: FaultKind::ALL.into_iter().map(|kind| (kind, tally.faults[kind as usize])).collect(),
+        first_fault: tally.first.map(|(lid, from, kind)| fault(network, routes, lid, from, kind)),
+        stray_entries: tally.stray,
+        hops: hops(tally),
+        balance: balance(&tally.load),
+        vls: lanes.vls,
+        bad_vls: tally.bad_vls,
+        dependencies: tally.hosts.len(),
+        credit_loop,
+        management_credit_loop,
+        management_counts: options.management,
+    }
+}
+
+fn hop(network: &Network<'_>, s: SwitchIndex, port: u8) -> Hop {
+    Hop { guid: network.graph.guid(s), name: network.graph.name(s).into(), port }
+}
+
+fn fault(network: &Network<'_>, routes: &Routes, lid: u16, from: SwitchIndex, kind: FaultKind) -> Fault {
+    let mut path: Vec<Hop> = Vec::new();
+    let mut visited = vec![false; network.graph.switch_count()];
+    let mut at = from;
+    loop {
+        let known = (at as usize) < routes.lfts.switch_count();
+        let port = if known { routes.lfts.row(at).get(usize::from(lid)).copied() } else { None };
+        let port = port.unwrap_or(crate::routes::NO_PORT);
+        path.push(hop(network, at, port));
+        if visited[at as usize] {
+            break;
+        }
+        visited[at as usize] = true;
+        let Exit::Arc(arc) = network.exit(at, port) else { break };
+        at = network.to(arc);
+    }
+    Fault { kind, lid, path }
+}
+
+fn hops(tally: &Tally) -> Hops {
+    let sum: u64 = tally.histogram.iter().enumerate().map(|(hops, count)| hops as u64 * count).sum();
+    let count: u64 = tally.histogram.iter().sum();
+    let used = tally.histogram.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+    Hops {
+        longest: tally.longest,
+        mean: if count == 0 { 0.0 } else { sum as f64 / count as f64 },
+        histogram: tally.histogram[..used].to_vec(),
+        detours: tally.detours,
+        extra: tally.extra_hops,
+    }
+}
+
+fn balance(load: &[u32]) -> Balance {
+    if load.is_empty() {
+        return Balance::default();
+    }
+    let links = load.len();
+    let mean = load.iter().map(|l| f64::from(*l)).sum::<f64>() / links as f64;
+    let variance = load.iter().map(|l| (f64::from(*l) - mean).powi(2)).sum::<f64>() / links as f64;
+    Balance {
+        links,
+        unused: load.iter().filter(|l| **l == 0).count(),
+        min: load.iter().copied().min().unwrap_or(0),
+        mean,
+        max: load.iter().copied().max().unwrap_or(0),
+        stddev: variance.sqrt(),
+    }
+}
+
+fn credit_loop(network: &Network<'_>, lanes: &Lanes<'_>, dependencies: &Dependencies) -> Option<CreditLoop> {
+    let cycle = cycle::find(network, lanes, dependencies)?;
+    let channel = |(arc, vl): (u32, usize)| {
+        let ends = network.graph.all_arcs()[arc as usize];
+        Channel {
+            from: hop(network, network.from[arc as usize], ends.out_port),
+            to: hop(network, ends.to, ends.in_port),
+            vl: vl as u8,
+        }
+    };
+    Some(CreditLoop { channels: cycle.into_iter().map(channel).collect() })
+}
