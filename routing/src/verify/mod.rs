@@ -16,6 +16,7 @@ mod network;
 mod report;
 #[cfg(test)]
 mod tests;
+pub mod transition;
 mod walk;
 
 use rayon::prelude::*;
