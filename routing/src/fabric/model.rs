@@ -235,14 +235,17 @@ impl Fabric {
         &self.graph
     }
 
-    /// Adds a node.
+    /// Adds a node, without the cables that it may have had in another fabric.
     ///
     /// # Errors
     /// [`FabricError::DuplicateGuid`].
-    pub fn add_node(&mut self, node: Node) -> Result<NodeId, FabricError> {
+    pub fn add_node(&mut self, mut node: Node) -> Result<NodeId, FabricError> {
         let guid = node.guid;
         if self.by_guid.contains_key(&guid) {
             return Err(FabricError::DuplicateGuid(guid));
+        }
+        for port in node.ports.iter_mut().flatten() {
+            port.edge = None;
         }
         let id = self.graph.add_node(node);
         self.by_guid.insert(guid, id);
