@@ -1,10 +1,15 @@
 //! The subnet manager: `observe -> plan -> check -> apply -> serve`, pure in the middle, with I/O at the two ends only.
 #![forbid(unsafe_code)]
 
+pub mod apply;
 pub mod config;
 pub mod observed;
+pub mod plan;
+pub mod request;
 pub mod sa;
+pub mod settings;
 pub mod snapshot;
+pub mod sweep;
 
 #[cfg(test)]
 extern crate self as sm_core;

@@ -123,7 +123,7 @@ pub fn freeze(fabric: Fabric) -> Snapshot {
         gid_prefix: Gid::DEFAULT_PREFIX,
         subnet_timeout: 18,
     };
-    let observed = Observed { fabric, nodes, local, findings: Vec::new() };
+    let observed = Observed { fabric, nodes, local, managers: Vec::new(), findings: Vec::new() };
     Snapshot::new(1, Arc::new(observed), Arc::new(graph), Arc::new(routes), sm)
 }
 

@@ -5,7 +5,6 @@
 //! that receives.
 
 pub mod memory;
-pub mod umad;
 
 use std::time::Duration;
 

@@ -5,9 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use mad::types::{DirectedPath, PortNum};
-use mad::wire::smp::{NodeInfo, PortInfo, SwitchInfo};
+mod update;
+
+use mad::types::{DirectedPath, Guid, PortNum};
+use mad::wire::smp::{NodeInfo, PortInfo, SmInfo, SwitchInfo};
 use routing::fabric::{Fabric, NodeId, PortRef};
+
+pub use update::description_text;
 
 /// A node as it answered.
 #[derive(Clone, Debug)]
@@ -42,8 +46,21 @@ pub struct Observed {
     pub nodes: BTreeMap<NodeId, ObservedNode>,
     /// The port that the subnet manager itself sits on.
     pub local: PortRef,
+    /// Other subnet managers that answered, by the port that they sit on.
+    pub managers: Vec<OtherManager>,
     /// What was wrong, in the order in which it was met.
     pub findings: Vec<Finding>,
+}
+
+/// A subnet manager other than ourselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtherManager {
+    /// Its port.
+    pub port: PortRef,
+    /// PortGUID of that port, by the NodeInfo of the node.
+    pub guid: Guid,
+    /// What it said.
+    pub info: SmInfo,
 }
 
 impl Observed {
@@ -84,4 +101,6 @@ pub enum FindingKind {
     TooFar,
     /// A cable was moved while the walk was under way.
     Moved,
+    /// A node can't be reached any more.
+    Gone,
 }

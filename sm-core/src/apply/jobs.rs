@@ -1,0 +1,251 @@
+//! Single Sets: what is sent, and what its answer does to the picture.
+
+use std::sync::Arc;
+
+use mad::types::{Guid, PortState};
+use mad::wire::Attribute;
+use mad::wire::smp::{LinearForwardingTable, PortInfo, SwitchInfo};
+use routing::fabric::NodeId;
+
+use super::steps::{configuration, desired_block, switch_info, top_to_set};
+use super::{Apply, Failure, NotKept};
+use crate::plan::fields::{FieldSet, PortField};
+use crate::plan::ports::PortPlan;
+use crate::request::{Answer, SmpRequest};
+
+/// A Set; comes back with its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Job {
+    /// SwitchInfo, in the first or in the last step that sets it.
+    Switch {
+        /// The switch.
+        node: NodeId,
+        /// Whether this is the last step.
+        last: bool,
+    },
+    /// One block of a forwarding table.
+    Table {
+        /// Index of the switch in the plan's graph.
+        switch: u32,
+        /// Block of 64 LIDs.
+        block: u16,
+    },
+    /// PortInfo.
+    Port {
+        /// Index in the plan's ports.
+        index: u32,
+        /// ACTIVE; otherwise settings and ARMED.
+        activate: bool,
+    },
+    /// PortInfo read again, after a refused ACTIVE: a port that saw data went to ACTIVE by itself.
+    ReadPort {
+        /// Index in the plan's ports.
+        index: u32,
+    },
+}
+
+impl Apply {
+    pub(super) fn request(&mut self, job: &Job) -> Option<SmpRequest> {
+        match *job {
+            Job::Switch { node, last } => self.switch_request(node, last),
+            Job::Table { switch, block } => {
+                let (node, guid) = (self.plan.graph.node(switch), self.plan.graph.guid(switch));
+                let table = LinearForwardingTable { ports: desired_block(self, switch, usize::from(block)) };
+                self.counts.add(LinearForwardingTable::ID);
+                Some(SmpRequest::set(self.path(node)?, guid, u32::from(block), &table))
+            }
+            Job::Port { index, activate } => self.port_request(index, activate),
+            Job::ReadPort { index } => {
+                let end = self.plan.ports.get(index as usize)?.end;
+                let modifier = self.port_modifier(end);
+                Some(SmpRequest::get::<PortInfo>(self.path(end.node)?, self.guid(end.node)?, modifier))
+            }
+        }
+    }
+
+    pub(super) fn job_answered(&mut self, job: Job, answer: &Answer) {
+        match job {
+            Job::Switch { node, .. } => self.switch_answered(node, answer),
+            Job::Table { switch, block } => self.table_answered(switch, block, answer),
+            Job::Port { index, activate } => self.port_answered(index, activate, answer),
+            Job::ReadPort { index } => self.port_read(index, answer),
+        }
+    }
+
+    fn path(&self, node: NodeId) -> Option<mad::types::DirectedPath> {
+        Some(self.observed.nodes.get(&node)?.path)
+    }
+
+    fn guid(&self, node: NodeId) -> Option<Guid> {
+        Some(self.observed.fabric.get(node)?.guid)
+    }
+
+    fn switch_request(&mut self, node: NodeId, last: bool) -> Option<SmpRequest> {
+        let plan = *self.plan.switches.iter().find(|plan| plan.node == node)?;
+        let mut info = switch_info(self, node)?;
+        info.linear_fdb_top.set(top_to_set(self, &plan, &info, last));
+        info.set_life_time_value(plan.life_time);
+        info.set_port_state_change(1);
+        self.counts.add(SwitchInfo::ID);
+        Some(SmpRequest::set(self.path(node)?, self.guid(node)?, 0, &info))
+    }
+
+    fn switch_answered(&mut self, node: NodeId, answer: &Answer) {
+        let Some(info) = answer.attribute::<SwitchInfo>() else {
+            self.unconfirmed.extend(self.guid(node));
+            return self.failed(node, "SwitchInfo".into(), answer);
+        };
+        Arc::make_mut(&mut self.observed).record_switch_info(node, &info);
+    }
+
+    fn table_answered(&mut self, switch: u32, block: u16, answer: &Answer) {
+        let (node, guid) = (self.plan.graph.node(switch), self.plan.graph.guid(switch));
+        let asked = desired_block(self, switch, usize::from(block));
+        match answer.attribute::<LinearForwardingTable>() {
+            Some(table) if table.ports == asked => {
+                self.ground.tables.confirm(guid, usize::from(block), &asked);
+            }
+            Some(table) => {
+                self.ground.tables.confirm(guid, usize::from(block), &table.ports);
+                self.unconfirmed.insert(guid);
+                self.failed_because(
+                    node,
+                    format!("LinearForwardingTable block {block}"),
+                    "other content came back",
+                );
+            }
+            None => {
+                self.ground.tables.doubt(guid, usize::from(block));
+                self.unconfirmed.insert(guid);
+                self.failed(node, format!("LinearForwardingTable block {block}"), answer);
+            }
+        }
+    }
+
+    /// The modifier of PortInfo: bit 31 where the port knows extended speeds, so that they are neither cleared nor
+    /// misread (B10).
+    fn port_modifier(&self, end: routing::fabric::PortRef) -> u32 {
+        let node = self.observed.nodes.get(&end.node);
+        let switch = self.observed.fabric.get(end.node).is_some_and(routing::fabric::Node::is_switch);
+        let capability = if switch { mad::types::PortNum::MANAGEMENT } else { end.port };
+        let extended = node
+            .and_then(|n| n.port_info(capability))
+            .is_some_and(|info| info.has_capability(PortInfo::CAP_EXTENDED_SPEEDS));
+        let bit = if extended && end.port.0 != 0 { PortInfo::MODIFIER_EXTENDED_SPEEDS } else { 0 };
+        u32::from(end.port.0) | bit
+    }
+
+    fn port_request(&mut self, index: u32, activate: bool) -> Option<SmpRequest> {
+        let plan = *self.plan.ports.get(index as usize)?;
+        let mut asked = *self.observed.port_info(plan.end)?;
+        let configuration = configuration(self, &plan);
+        if !activate {
+            configuration.fields.iter().for_each(|f| f.set(&mut asked, f.get(&plan.desired)));
+        }
+        let state = match (activate, configuration.arm) {
+            (true, _) => PortState::Active.to_wire(),
+            (false, true) => PortState::Armed.to_wire(),
+            (false, false) => 0,
+        };
+        leave_the_link_alone(&mut asked);
+        asked.set_port_state_raw(state);
+        asked.set_client_reregister(u8::from(if activate {
+            plan.reregister
+        } else {
+            configuration.reregister
+        }));
+        self.counts.add(PortInfo::ID);
+        let modifier = self.port_modifier(plan.end);
+        Some(SmpRequest::set(self.path(plan.end.node)?, self.guid(plan.end.node)?, modifier, &asked))
+    }
+
+    fn port_answered(&mut self, index: u32, activate: bool, answer: &Answer) {
+        let Some(plan) = self.plan.ports.get(index as usize).copied() else { return };
+        let wanted = configuration(self, &plan);
+        let port_guid = self.observed.fabric.port(plan.end).map_or(Guid::NONE, |p| p.guid);
+        let Some(info) = answer.attribute::<PortInfo>() else {
+            if activate && matches!(answer, Answer::Refused(_)) {
+                self.queue.push_back(Job::ReadPort { index });
+                return;
+            }
+            if wanted.fields.contains(PortField::Lid) && !activate {
+                self.stuck.insert(port_guid);
+            }
+            return self.failed(plan.end.node, format!("PortInfo of port {}", plan.end.port), answer);
+        };
+        Arc::make_mut(&mut self.observed).record_port_info(plan.end, &info);
+        if !activate {
+            let missed = FieldSet::difference(&info, &plan.desired);
+            let asked = wanted.fields;
+            self.note_not_kept(&plan, asked.without(asked.without(missed)), port_guid);
+        }
+        if (activate && plan.reregister) || (!activate && wanted.reregister) {
+            self.reregistered.insert(port_guid);
+        }
+        self.check_state(&plan, activate, wanted.arm, &info);
+    }
+
+    fn port_read(&mut self, index: u32, answer: &Answer) {
+        let Some(plan) = self.plan.ports.get(index as usize).copied() else { return };
+        let Some(info) = answer.attribute::<PortInfo>() else {
+            return self.failed(plan.end.node, format!("PortInfo of port {}", plan.end.port), answer);
+        };
+        Arc::make_mut(&mut self.observed).record_port_info(plan.end, &info);
+        self.check_state(&plan, true, false, &info);
+    }
+
+    fn check_state(&mut self, plan: &PortPlan, activate: bool, arm: bool, info: &PortInfo) {
+        let state = info.port_state().unwrap_or(PortState::Down);
+        let least = if activate { PortState::Active } else { PortState::Armed };
+        if (activate || arm) && state < least {
+            let what = format!("PortInfo of port {}", plan.end.port);
+            self.failed_because(plan.end.node, what, &format!("asked for {least:?}, it is {state:?}"));
+        }
+    }
+
+    /// A LID that was not taken is a failure; of the other fields, those not kept are noted and not asked for again.
+    fn note_not_kept(&mut self, plan: &PortPlan, fields: FieldSet, port_guid: Guid) {
+        let vital = FieldSet::EMPTY.with(PortField::Lid).with(PortField::MasterSmLid).with(PortField::Lmc);
+        let refused = fields.without(fields.without(vital));
+        if !refused.is_empty() {
+            if refused.contains(PortField::Lid) {
+                self.stuck.insert(port_guid);
+            }
+            let what = format!("PortInfo of port {}", plan.end.port);
+            self.failed_because(plan.end.node, what, &format!("{refused} not taken"));
+        }
+        let Some(guid) = self.guid(plan.end.node) else { return };
+        let new = self.ground.quirks.add(guid, plan.end.port, fields.without(vital));
+        if !new.is_empty() {
+            self.not_kept.push(NotKept { node: guid, port: plan.end.port, fields: new });
+        }
+    }
+
+    fn failed(&mut self, node: NodeId, attribute: String, answer: &Answer) {
+        if *answer != Answer::Cancelled {
+            self.failed_because(node, attribute, &answer.in_words());
+        }
+    }
+
+    fn failed_because(&mut self, node: NodeId, attribute: String, reason: &str) {
+        let path = self.path(node).unwrap_or(mad::types::DirectedPath::LOCAL);
+        self.failures.push(Failure {
+            node: self.guid(node).unwrap_or(Guid::NONE),
+            name: self.observed.name(node),
+            path,
+            attribute,
+            reason: reason.to_owned(),
+        });
+    }
+}
+
+/// Zeros, "no change", where a Set could disturb the link: states, width and speed (B10).
+fn leave_the_link_alone(info: &mut PortInfo) {
+    info.set_port_phys_state_raw(0);
+    info.set_link_down_default_state(0);
+    info.link_width_enabled = 0;
+    info.set_link_speed_enabled(0);
+    info.set_link_speed_ext_enabled(0);
+    let (active, supported) = (info.link_speed_ext2_active(), info.link_speed_ext2_supported());
+    info.set_link_speed_ext2(active, supported, 0);
+}

@@ -1,0 +1,163 @@
+//! Brings the fabric from what it is to what it shall be: `Desired - Observed` as ordered steps, each a batch of Sets.
+//!
+//! Nothing that is right already is sent, and everything counts as right only when a reply said so: the picture is brought
+//! up to date from the replies to the Sets. A Set that is refused or not answered changes nothing in the picture (B07),
+//! and what is blamed for it is the smallest thing that it concerns (B26).
+//!
+//! The order, with a barrier between steps:
+//! 1. SwitchInfo: PortStateChange is cleared before anything is configured, so that a restart shows at the next look (B04);
+//! 2. tables of switches over which nothing can flow yet;
+//! 3. ports 0 and links between switches: settings and ARMED in one Set; 4. those links ACTIVE;
+//! 5. tables of switches in service, the block with the subnet manager's own LID last (B29);
+//! 6. LinearFDBTop where raising it earlier would have put unknown entries in force;
+//! 7. links of hosts: settings and ARMED; 8. ACTIVE, with ClientReregister (B72).
+//!
+//! No link is raised on a switch whose SwitchInfo or table was not confirmed in this round (B04).
+
+mod jobs;
+mod quirks;
+mod report;
+mod steps;
+mod tables;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use mad::types::Guid;
+
+use crate::observed::Observed;
+use crate::plan::Plan;
+use crate::request::{Answer, SmpRequest};
+pub use jobs::Job;
+pub use quirks::Quirks;
+pub use report::{Failure, NotKept, SetCounts};
+use steps::{STEPS, Step};
+pub use tables::{Block, KnownTables};
+
+/// What apply starts from, and hands back changed by the replies.
+#[derive(Clone, Debug, Default)]
+pub struct Ground {
+    /// Tables as far as they are known.
+    pub tables: KnownTables,
+    /// Fields that ports don't keep.
+    pub quirks: Quirks,
+}
+
+/// A plan being applied.
+#[derive(Debug)]
+pub struct Apply {
+    plan: Arc<Plan>,
+    observed: Arc<Observed>,
+    ground: Ground,
+    step: usize,
+    queue: VecDeque<Job>,
+    outstanding: usize,
+    answered: usize,
+    /// Switches of which SwitchInfo or a block was not confirmed.
+    unconfirmed: BTreeSet<Guid>,
+    failures: Vec<Failure>,
+    not_kept: Vec<NotKept>,
+    counts: SetCounts,
+    /// Port GUIDs that did not take their LID.
+    stuck: BTreeSet<Guid>,
+    /// Port GUIDs whose ClientReregister was confirmed.
+    reregistered: BTreeSet<Guid>,
+}
+
+/// How applying ended.
+#[derive(Debug)]
+pub struct Applied {
+    /// The picture with what the replies confirmed.
+    pub observed: Arc<Observed>,
+    /// Tables and quirks, the same.
+    pub ground: Ground,
+    /// What was not confirmed.
+    pub failures: Vec<Failure>,
+    /// Fields that ports were seen not to keep, for the first time.
+    pub not_kept: Vec<NotKept>,
+    /// Sets sent.
+    pub counts: SetCounts,
+    /// Port GUIDs that did not take their LID (B15).
+    pub stuck: BTreeSet<Guid>,
+    /// Port GUIDs whose ClientReregister was confirmed.
+    pub reregistered: BTreeSet<Guid>,
+}
+
+impl Apply {
+    /// Starts. `observed` is the picture that the plan was made from.
+    pub fn new(plan: Arc<Plan>, observed: Arc<Observed>, ground: Ground) -> Self {
+        Self {
+            plan,
+            observed,
+            ground,
+            step: 0,
+            queue: VecDeque::new(),
+            outstanding: 0,
+            answered: 0,
+            unconfirmed: BTreeSet::new(),
+            failures: Vec::new(),
+            not_kept: Vec::new(),
+            counts: SetCounts::default(),
+            stuck: BTreeSet::new(),
+            reregistered: BTreeSet::new(),
+        }
+    }
+
+    /// The next request; `None` when nothing can be sent before an answer comes, or at all.
+    pub fn next_request(&mut self) -> Option<(SmpRequest, Job)> {
+        loop {
+            while let Some(job) = self.queue.pop_front() {
+                if let Some(request) = self.request(&job) {
+                    self.outstanding += 1;
+                    return Some((request, job));
+                }
+            }
+            if self.outstanding > 0 {
+                return None;
+            }
+            let step = STEPS.get(self.step)?;
+            self.step += 1;
+            self.queue = self.jobs(*step).into();
+        }
+    }
+
+    /// Takes the end of a request.
+    pub fn answer(&mut self, job: Job, answer: &Answer) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+        self.answered += 1;
+        self.job_answered(job, answer);
+    }
+
+    /// Whether nothing is in flight and no step is left. Call [`Apply::next_request`] until it gives `None` before.
+    pub fn is_done(&self) -> bool {
+        self.outstanding == 0 && self.queue.is_empty() && self.step == STEPS.len()
+    }
+
+    /// Requests that ended, and those known to be open in this step.
+    pub fn progress(&self) -> (usize, usize) {
+        (self.answered, self.outstanding + self.queue.len())
+    }
+
+    /// Gives up what is not sent yet; requests in flight still have to be answered before it is done.
+    pub fn stop(&mut self) {
+        self.queue.clear();
+        self.step = STEPS.len();
+    }
+
+    /// Closes it when it is done.
+    pub fn finish(self) -> Applied {
+        Applied {
+            observed: self.observed,
+            ground: self.ground,
+            failures: self.failures,
+            not_kept: self.not_kept,
+            counts: self.counts,
+            stuck: self.stuck,
+            reregistered: self.reregistered,
+        }
+    }
+
+    fn jobs(&self, step: Step) -> Vec<Job> {
+        steps::jobs(self, step)
+    }
+}

@@ -1,0 +1,191 @@
+//! Which Sets a step consists of: always desired minus what is confirmed, at the moment when the step begins (B30).
+
+use mad::types::{Guid, PortState};
+use mad::wire::smp::{PortInfo, SwitchInfo};
+use routing::fabric::{NodeId, PortRef};
+use routing::routes::{LFT_BLOCK, NO_PORT};
+
+use super::Apply;
+use super::jobs::Job;
+use super::tables::Block;
+use crate::plan::SwitchPlan;
+use crate::plan::fields::FieldSet;
+use crate::plan::ports::{PortPlan, PortRole};
+
+/// A step; a barrier stands between any two.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    AcknowledgeSwitches,
+    IdleTables,
+    ConfigureSwitchLinks,
+    ActivateSwitchLinks,
+    TablesInService,
+    OwnLidTables,
+    RaiseTops,
+    ConfigureEdges,
+    ActivateEdges,
+}
+
+pub(super) const STEPS: [Step; 9] = [
+    Step::AcknowledgeSwitches,
+    Step::IdleTables,
+    Step::ConfigureSwitchLinks,
+    Step::ActivateSwitchLinks,
+    Step::TablesInService,
+    Step::OwnLidTables,
+    Step::RaiseTops,
+    Step::ConfigureEdges,
+    Step::ActivateEdges,
+];
+
+pub(super) fn jobs(apply: &Apply, step: Step) -> Vec<Job> {
+    match step {
+        Step::AcknowledgeSwitches => switch_jobs(apply, false),
+        Step::RaiseTops => switch_jobs(apply, true),
+        Step::IdleTables => table_jobs(apply, |s| s.idle),
+        Step::TablesInService => table_jobs(apply, |s| !s.idle && !s.own_lid),
+        Step::OwnLidTables => table_jobs(apply, |s| !s.idle && s.own_lid),
+        Step::ConfigureSwitchLinks => port_jobs(apply, false, |role| role != PortRole::Edge),
+        Step::ActivateSwitchLinks => port_jobs(apply, true, |role| role == PortRole::BetweenSwitches),
+        Step::ConfigureEdges => port_jobs(apply, false, |role| role == PortRole::Edge),
+        Step::ActivateEdges => port_jobs(apply, true, |role| role == PortRole::Edge),
+    }
+}
+
+fn switch_jobs(apply: &Apply, last: bool) -> Vec<Job> {
+    let wanted = |plan: &&SwitchPlan| {
+        let Some(info) = switch_info(apply, plan.node) else { return false };
+        let raise = top_to_set(apply, plan, &info, last) != info.linear_fdb_top.get();
+        let rest = info.port_state_change() != 0 || info.life_time_value() != plan.life_time;
+        raise || (rest && !last)
+    };
+    apply.plan.switches.iter().filter(wanted).map(|plan| Job::Switch { node: plan.node, last }).collect()
+}
+
+/// LinearFDBTop to be set in the first or the last switch step. It is never lowered: what is beyond the routed LIDs is
+/// cleared instead, so that a host that goes does not cost a Set for every switch.
+pub(super) fn top_to_set(apply: &Apply, plan: &SwitchPlan, info: &SwitchInfo, last: bool) -> u16 {
+    let found = info.linear_fdb_top.get();
+    let now = last || (found == 0 && is_idle(apply, plan.node));
+    let confirmed = !last || guid(apply, plan.node).is_some_and(|g| !apply.unconfirmed.contains(&g));
+    if now && confirmed && plan.top > found { plan.top } else { found }
+}
+
+pub(super) fn switch_info(apply: &Apply, node: NodeId) -> Option<SwitchInfo> {
+    apply.observed.nodes.get(&node)?.switch_info
+}
+
+fn guid(apply: &Apply, node: NodeId) -> Option<Guid> {
+    Some(apply.observed.fabric.get(node)?.guid)
+}
+
+/// Whether no data can pass a switch: none of its ports is beyond INIT.
+fn is_idle(apply: &Apply, node: NodeId) -> bool {
+    let Some(observed) = apply.observed.nodes.get(&node) else { return false };
+    let passes = |info: &PortInfo| info.port_state().is_some_and(|s| s >= PortState::Armed);
+    !observed.ports.iter().skip(1).flatten().any(passes)
+}
+
+/// What a table step looks at.
+struct BlockFacts {
+    idle: bool,
+    own_lid: bool,
+}
+
+fn table_jobs(apply: &Apply, wanted: impl Fn(&BlockFacts) -> bool) -> Vec<Job> {
+    let graph = &apply.plan.graph;
+    let own = usize::from(apply.plan.sm_lid.get()) / LFT_BLOCK;
+    let mut jobs = Vec::new();
+    for switch in 0..graph.switch_count() as u32 {
+        let (node, guid) = (graph.node(switch), graph.guid(switch));
+        // A step that is due before the links come up must not see them as up later on: tables that were
+        // confirmed are equal then, and nothing is sent twice.
+        let idle = is_idle(apply, node);
+        for block in 0..=last_block(apply, node) {
+            let facts = BlockFacts { idle, own_lid: block == own };
+            if wanted(&facts)
+                && apply.ground.tables.get(guid, block) != Some(&desired_block(apply, switch, block))
+            {
+                jobs.push(Job::Table { switch, block: block as u16 });
+            }
+        }
+    }
+    // Block by block over all switches, so that no single switch is flooded.
+    jobs.sort_by_key(|job| if let Job::Table { block, .. } = job { *block } else { 0 });
+    jobs
+}
+
+/// The last block in force: up to the highest routed LID, or to LinearFDBTop as it was found, whose entries are to be
+/// cleared then.
+fn last_block(apply: &Apply, node: NodeId) -> usize {
+    let top = apply.plan.graph.top_lid();
+    let found = switch_info(apply, node).map_or(0, |info| {
+        info.linear_fdb_top.get().min(info.linear_fdb_cap.get().saturating_sub(1)).min(0xbfff)
+    });
+    usize::from(top.max(found)) / LFT_BLOCK
+}
+
+/// What a block shall hold; "no port" for every LID that nobody has (B20).
+pub(super) fn desired_block(apply: &Apply, switch: u32, block: usize) -> Block {
+    let mut content = [NO_PORT; LFT_BLOCK];
+    let row = apply.plan.routes.lfts.row(switch);
+    if let Some(part) = row.get(block * LFT_BLOCK..(block + 1) * LFT_BLOCK) {
+        content.copy_from_slice(part);
+    }
+    content
+}
+
+fn port_jobs(apply: &Apply, activate: bool, wanted: impl Fn(PortRole) -> bool) -> Vec<Job> {
+    let due = |plan: &PortPlan| {
+        wanted(plan.role)
+            && if activate { activation_due(apply, plan) } else { !configuration(apply, plan).is_nothing() }
+    };
+    let plans = apply.plan.ports.iter().enumerate();
+    plans
+        .filter(|(_, plan)| due(plan))
+        .map(|(index, _)| Job::Port { index: index as u32, activate })
+        .collect()
+}
+
+/// What the first Set of a port has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Configuration {
+    pub(super) fields: FieldSet,
+    pub(super) arm: bool,
+    /// ClientReregister now, since the port is ACTIVE already.
+    pub(super) reregister: bool,
+}
+
+impl Configuration {
+    const fn is_nothing(self) -> bool {
+        self.fields.is_empty() && !self.arm
+    }
+}
+
+pub(super) fn configuration(apply: &Apply, plan: &PortPlan) -> Configuration {
+    let nothing = Configuration { fields: FieldSet::EMPTY, arm: false, reregister: false };
+    let (Some(info), Some(guid)) = (apply.observed.port_info(plan.end), guid(apply, plan.end.node)) else {
+        return nothing;
+    };
+    let fields =
+        FieldSet::difference(info, &plan.desired).without(apply.ground.quirks.of(guid, plan.end.port));
+    let state = info.port_state();
+    let arm = plan.activate && state == Some(PortState::Init) && may_rise(apply, plan.end);
+    let reregister = plan.reregister && !fields.is_empty() && state == Some(PortState::Active);
+    Configuration { fields, arm, reregister }
+}
+
+/// Whether ACTIVE is due: this port is ARMED, and the other end at least that.
+fn activation_due(apply: &Apply, plan: &PortPlan) -> bool {
+    let state = |end: PortRef| apply.observed.port_info(end).and_then(PortInfo::port_state);
+    let peer = apply.observed.fabric.peer(plan.end);
+    let ready = peer.is_some_and(|peer| state(peer).is_some_and(|s| s >= PortState::Armed));
+    plan.activate && state(plan.end) == Some(PortState::Armed) && ready && may_rise(apply, plan.end)
+}
+
+/// Whether the switches at both ends of a link were confirmed in this round.
+fn may_rise(apply: &Apply, end: PortRef) -> bool {
+    let confirmed = |node: NodeId| guid(apply, node).is_some_and(|guid| !apply.unconfirmed.contains(&guid));
+    let peer = apply.observed.fabric.peer(end);
+    confirmed(end.node) && peer.is_none_or(|peer| confirmed(peer.node))
+}

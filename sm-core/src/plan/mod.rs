@@ -1,0 +1,195 @@
+//! What the fabric shall be: pure functions of the picture, the settings and the memory. No I/O, no clock; the same input
+//! gives the same plan.
+//!
+//! [`plan`] assigns LIDs, computes the routes on the graph with those LIDs, has the verifier prove them, and says for every
+//! switch and port what it shall hold. `apply` sends the difference.
+
+pub mod fields;
+pub mod lids;
+pub mod ports;
+pub mod routes;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mad::types::{Guid, Lid, NodeType, PortNum};
+use routing::fabric::{Fabric, NodeId, PortRef, SwitchGraph};
+use routing::routes::Routes;
+
+use crate::observed::Observed;
+use crate::settings::PlanSettings;
+use lids::{Applicant, LidMemory, LidPlan, LidRange};
+use ports::{Addresses, PortPlan};
+pub use routes::Verdict;
+
+/// Everything that a plan depends on.
+#[derive(Clone, Debug)]
+pub struct PlanInput {
+    /// The fabric as it is.
+    pub observed: Arc<Observed>,
+    /// What is wanted of it.
+    pub settings: PlanSettings,
+    /// LIDs given before.
+    pub memory: LidMemory,
+    /// Port GUIDs that refused a LID, and so keep what they hold (B15).
+    pub stuck: BTreeSet<Guid>,
+    /// Whether all LIDs, remembered and held, are given up.
+    pub reassign: bool,
+}
+
+/// What a switch shall hold besides its ports and its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchPlan {
+    /// The switch.
+    pub node: NodeId,
+    /// The highest LID that is routed.
+    pub top: u16,
+    /// LifeTimeValue.
+    pub life_time: u8,
+}
+
+/// The state that the fabric shall have.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Who gets which LIDs.
+    pub lids: LidPlan,
+    /// LID of the subnet manager's own port.
+    pub sm_lid: Lid,
+    /// Switches, links in use and destinations with the planned LIDs.
+    pub graph: Arc<SwitchGraph>,
+    /// The tables.
+    pub routes: Arc<Routes>,
+    /// What the verifier says of them.
+    pub verdict: Verdict,
+    /// Switches.
+    pub switches: Vec<SwitchPlan>,
+    /// Ports with a use.
+    pub ports: Vec<PortPlan>,
+}
+
+/// Why there is no plan. The fabric stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// Our own port can't have a LID.
+    #[error("no LID is free for the subnet manager's own port")]
+    NoOwnLid,
+    /// No engine took the fabric; the reason of each.
+    #[error("no routing engine took the fabric: {}", .0.join("; "))]
+    NoEngine(Vec<String>),
+    /// Every engine's tables were refused by the verifier.
+    #[error("the routes of {engine} are wrong and are not used: {}", .faults.join("; "))]
+    WrongRoutes {
+        /// The engine that made them.
+        engine: String,
+        /// The first faults that the verifier named.
+        faults: Vec<String>,
+    },
+}
+
+/// Makes a plan.
+///
+/// # Errors
+/// Nothing can be planned that is worth sending.
+pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
+    let observed = &*input.observed;
+    let lids = plan_lids(input);
+    let fabric = with_lids(&observed.fabric, &lids);
+    let sm_lid = fabric.port(own_end(observed)).and_then(|p| p.lid).ok_or(PlanError::NoOwnLid)?;
+    let usable = |a: PortRef, b: PortRef| usable(observed, a) && usable(observed, b);
+    let graph = SwitchGraph::with_links(&fabric, usable);
+    let routed = routes::route(&graph, observed, &input.settings)?;
+    let ports = plan_ports(observed, &lids, sm_lid, &input.settings);
+    let switches = observed
+        .fabric
+        .switches()
+        .map(|(node, _)| SwitchPlan {
+            node,
+            top: graph.top_lid(),
+            life_time: input.settings.packet_life_time,
+        })
+        .collect();
+    Ok(Plan {
+        lids,
+        sm_lid,
+        graph: Arc::new(graph),
+        routes: Arc::new(routed.routes),
+        verdict: routed.verdict,
+        switches,
+        ports,
+    })
+}
+
+/// The port whose LID is the subnet manager's: its own port, or port 0 of the switch that it sits on.
+pub fn own_end(observed: &Observed) -> PortRef {
+    let switch = observed.fabric.get(observed.local.node).is_some_and(routing::fabric::Node::is_switch);
+    let port = if switch { PortNum::MANAGEMENT } else { observed.local.port };
+    PortRef { node: observed.local.node, port }
+}
+
+/// Whether packets can be sent over a port: read, and up.
+fn usable(observed: &Observed, end: PortRef) -> bool {
+    observed.port_info(end).is_some() && observed.fabric.port(end).is_some_and(|p| p.state.is_up())
+}
+
+fn plan_lids(input: &PlanInput) -> LidPlan {
+    let observed = &*input.observed;
+    let mut applicants = Vec::new();
+    for (node, facts) in observed.fabric.nodes() {
+        for (number, port) in facts.end_ports() {
+            let end = PortRef { node, port: number };
+            let in_use = facts.is_switch() || observed.fabric.peer(end).is_some() || end == observed.local;
+            if !in_use || observed.port_info(end).is_none() {
+                continue;
+            }
+            let base_port_0 = facts.is_switch() && !facts.switch.is_some_and(|s| s.enhanced_port_0);
+            applicants.push(Applicant {
+                guid: port.guid,
+                held: port.lid.filter(|_| !input.reassign),
+                held_lmc: port.lmc,
+                lmc: if base_port_0 { 0 } else { input.settings.lmc },
+                stuck: input.stuck.contains(&port.guid),
+            });
+        }
+    }
+    let caps = observed.fabric.switches().filter_map(|(_, n)| n.switch.map(|s| s.linear_fdb_cap));
+    let ceiling = caps.min().map_or(Lid::MAX, |cap| Lid::new(cap.saturating_sub(1)).unwrap_or(Lid::MAX));
+    let forgotten = LidMemory::new();
+    lids::assign(&applicants, if input.reassign { &forgotten } else { &input.memory }, ceiling)
+}
+
+/// The fabric with planned LIDs. A port that waits for its LID goes on with the one it holds, if nobody gets that.
+fn with_lids(fabric: &Fabric, lids: &LidPlan) -> Fabric {
+    let mut planned = fabric.clone();
+    let mut taken = vec![false; Lid::MAX.index() + 1];
+    lids.given.values().flat_map(|r| r.indices()).for_each(|lid| taken[lid] = true);
+    let ids: Vec<NodeId> = planned.node_ids().collect();
+    for id in ids {
+        let node = planned.node_mut(id);
+        let switch = node.kind == NodeType::Switch;
+        for (number, port) in node.ports.iter_mut().enumerate() {
+            let Some(port) = port.as_mut().filter(|_| !switch || number == 0) else { continue };
+            if let Some(range) = lids.given.get(&port.guid) {
+                (port.lid, port.lmc) = (Some(range.base), range.lmc);
+            } else {
+                let held = port.lid.and_then(|lid| LidRange::new(lid, port.lmc));
+                if held.is_none_or(|range| range.indices().any(|lid| taken[lid])) {
+                    port.lid = None;
+                }
+            }
+        }
+    }
+    planned
+}
+
+fn plan_ports(observed: &Observed, lids: &LidPlan, sm_lid: Lid, settings: &PlanSettings) -> Vec<PortPlan> {
+    let mut plans = Vec::new();
+    for (node, facts) in observed.fabric.nodes() {
+        for (number, port) in facts.numbered_ports() {
+            let end_port = !facts.is_switch() || number == PortNum::MANAGEMENT;
+            let range = lids.given.get(&port.guid).copied().filter(|_| end_port);
+            let end = PortRef { node, port: number };
+            plans.extend(ports::plan_port(observed, end, range, Addresses { sm_lid }, settings));
+        }
+    }
+    plans
+}

@@ -1,0 +1,64 @@
+//! Routes by the first engine of the chain that takes the fabric, and what the verifier says of them.
+
+use mad::types::PortNum;
+use routing::engines::{self, RoutingInput};
+use routing::fabric::{PortRef, SwitchGraph};
+use routing::routes::Routes;
+
+use super::PlanError;
+use crate::observed::Observed;
+use crate::settings::PlanSettings;
+
+/// The verifier's opinion.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Verdict {
+    /// The engine that made the tables.
+    pub engine: String,
+    /// Engines before it that refused the fabric, with their reasons (B21).
+    pub refused: Vec<String>,
+}
+
+/// Routes and the opinion.
+#[derive(Debug)]
+pub(super) struct Routed {
+    pub(super) routes: Routes,
+    pub(super) verdict: Verdict,
+}
+
+pub(super) fn route(
+    graph: &SwitchGraph,
+    observed: &Observed,
+    settings: &PlanSettings,
+) -> Result<Routed, PlanError> {
+    let input = RoutingInput {
+        root_guids: settings.root_guids.clone(),
+        data_vls: data_vls(graph, observed, settings),
+        ..RoutingInput::default()
+    };
+    let in_words = |errors: Vec<engines::RoutingError>| errors.iter().map(ToString::to_string).collect();
+    let (routes, refused) = engines::route_chain(&settings.engines, graph, &input)
+        .map_err(|errors| PlanError::NoEngine(in_words(errors)))?;
+    let verdict = Verdict { engine: routes.engine.clone(), refused: in_words(refused) };
+    Ok(Routed { routes, verdict })
+}
+
+/// Data VLs that every link between switches can have, by the capability of its ends (B06).
+fn data_vls(graph: &SwitchGraph, observed: &Observed, settings: &PlanSettings) -> u8 {
+    let count = |code: u8| match code {
+        2 => 2,
+        3 => 4,
+        4 => 8,
+        5 => 15,
+        _ => 1,
+    };
+    let mut least = count(settings.max_operational_vls);
+    for switch in 0..graph.switch_count() as u32 {
+        for arc in graph.arcs(switch) {
+            let end = PortRef { node: graph.node(switch), port: PortNum(arc.out_port) };
+            if let Some(info) = observed.port_info(end) {
+                least = least.min(count(info.vl_cap()));
+            }
+        }
+    }
+    least
+}

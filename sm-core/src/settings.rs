@@ -1,0 +1,111 @@
+//! What steers the subnet manager, apart from how a configuration file spells it.
+
+use std::time::Duration;
+
+use mad::transactions::TransactionConfig;
+use mad::types::{Gid, Guid};
+
+use crate::config::Config;
+
+/// All settings of one subnet manager.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SmSettings {
+    /// Priority in the election, 0 to 15.
+    pub priority: u8,
+    /// SM_Key.
+    pub sm_key: u64,
+    /// Time between light sweeps; zero: traps only.
+    pub sweep_interval: Duration,
+    /// Whether traps that announce a change start a sweep.
+    pub sweep_on_trap: bool,
+    /// Time between two questions of a standby to its master.
+    pub polling_interval: Duration,
+    /// Unanswered questions after which a standby takes over.
+    pub polling_retries: u32,
+    /// What is planned.
+    pub plan: PlanSettings,
+    /// Windows and time-outs.
+    pub transactions: TransactionConfig,
+}
+
+/// What the planner needs to know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanSettings {
+    /// Prefix of all GIDs.
+    pub subnet_prefix: u64,
+    /// Service level by which clients reach the subnet manager.
+    pub sm_sl: u8,
+    /// Engines in the order in which they are tried.
+    pub engines: Vec<String>,
+    /// Root switches for engines that need them.
+    pub root_guids: Vec<Guid>,
+    /// LMC of channel adapters, routers and enhanced port 0; base port 0 has none (B19).
+    pub lmc: u8,
+    /// SubnetTimeOut: 4.096 µs · 2^n.
+    pub subnet_timeout: u8,
+    /// SwitchInfo.LifeTimeValue.
+    pub packet_life_time: u8,
+    /// HOQLife of links between switches.
+    pub hoq_life: u8,
+    /// HOQLife of switch ports that face anything else.
+    pub leaf_hoq_life: u8,
+    /// VLStallCount of links between switches.
+    pub vl_stall_count: u8,
+    /// VLStallCount of switch ports that face anything else.
+    pub leaf_vl_stall_count: u8,
+    /// Most OperationalVLs, coded 1 to 5.
+    pub max_operational_vls: u8,
+    /// LocalPhyErrors threshold.
+    pub local_phy_errors: u8,
+    /// OverrunErrors threshold.
+    pub overrun_errors: u8,
+    /// Whether ports that must register anew are told so.
+    pub client_reregister: bool,
+}
+
+impl From<&Config> for SmSettings {
+    fn from(config: &Config) -> Self {
+        let (sm, ports, t) = (&config.sm, &config.ports, &config.transactions);
+        Self {
+            priority: sm.priority,
+            sm_key: sm.sm_key.0,
+            sweep_interval: Duration::from_secs(u64::from(sm.sweep_interval_s)),
+            sweep_on_trap: sm.sweep_on_trap,
+            polling_interval: Duration::from_millis(u64::from(sm.polling_interval_ms)),
+            polling_retries: u32::from(sm.polling_retries),
+            plan: PlanSettings {
+                subnet_prefix: sm.subnet_prefix.0,
+                sm_sl: sm.sm_sl,
+                engines: config.routing.engines.clone(),
+                root_guids: config.routing.root_guids.clone(),
+                lmc: config.lids.lmc,
+                subnet_timeout: ports.subnet_timeout,
+                packet_life_time: ports.packet_life_time,
+                hoq_life: ports.hoq_life,
+                leaf_hoq_life: ports.leaf_hoq_life,
+                vl_stall_count: ports.vl_stall_count,
+                leaf_vl_stall_count: ports.leaf_vl_stall_count,
+                max_operational_vls: ports.max_operational_vls,
+                local_phy_errors: ports.local_phy_errors,
+                overrun_errors: ports.overrun_errors,
+                client_reregister: ports.client_reregister,
+            },
+            transactions: TransactionConfig {
+                window: usize::from(t.window),
+                per_destination: usize::from(t.per_destination),
+                timeout: Duration::from_millis(u64::from(t.timeout_ms)),
+                retries: u32::from(t.retries),
+                ..TransactionConfig::default()
+            },
+        }
+    }
+}
+
+impl Default for SmSettings {
+    fn default() -> Self {
+        Self::from(&Config::default())
+    }
+}
+
+/// The prefix of a fabric that was given none.
+pub const DEFAULT_PREFIX: u64 = Gid::DEFAULT_PREFIX;

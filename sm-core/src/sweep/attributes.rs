@@ -1,0 +1,189 @@
+//! Everything else that a node answers, once it is known who it is.
+
+use mad::types::{DirectedPath, Guid, PortNum, PortState};
+use mad::wire::smp::{LinearForwardingTable, NodeDescription, PortInfo, SmInfo, SwitchInfo};
+use routing::fabric::PortRef;
+use routing::routes::LFT_BLOCK;
+
+use super::{FoundTable, Place, Sweep, What};
+use crate::observed::{FindingKind, OtherManager};
+use crate::request::Answer;
+
+impl Sweep {
+    /// A finding that an attribute was not answered, or refused.
+    fn unanswered(&mut self, guid: Guid, attribute: &str, answer: &Answer) {
+        let Some(id) = self.id(guid).filter(|_| *answer != Answer::Cancelled) else { return };
+        let Some(observed) = self.observed() else { return };
+        let path = observed.nodes.get(&id).map_or(DirectedPath::LOCAL, |n| n.path);
+        let text = format!("{} (route {path}): {attribute}: {}", observed.name(id), answer.in_words());
+        self.finding(FindingKind::Unanswered, path, text);
+    }
+
+    pub(super) fn description_answered(&mut self, guid: Guid, answer: &Answer) {
+        let Some(id) = self.id(guid) else { return };
+        let Some(new) = answer.attribute::<NodeDescription>() else {
+            return self.unanswered(guid, "NodeDescription", answer);
+        };
+        let known = self.observed().and_then(|o| o.nodes.get(&id)).map(|n| n.description);
+        if known != Some(new.text)
+            && let Some(observed) = self.observed_mut()
+        {
+            observed.record_description(id, &new.text);
+        }
+    }
+
+    pub(super) fn switch_info_answered(&mut self, guid: Guid, answer: &Answer) {
+        if self.look.is_some() && self.switch_looked_at(guid, answer) {
+            return;
+        }
+        let Some(id) = self.id(guid) else { return };
+        let Some(info) = answer.attribute::<SwitchInfo>() else {
+            let reason = format!("SwitchInfo: {}", answer.in_words());
+            return self.refuse_node(guid, FindingKind::Unanswered, &reason);
+        };
+        if let Some(observed) = self.observed_mut() {
+            observed.record_switch_info(id, &info);
+        }
+        self.ask_table(guid, &info);
+        if self.settings.acknowledge_changes && info.port_state_change() != 0 {
+            self.ask(What::Acknowledge(guid));
+        } else {
+            self.ask(What::Port { guid, port: PortNum::MANAGEMENT, extended: false });
+        }
+    }
+
+    /// Reads the table of a switch that forwards by entries that nobody here wrote (B20).
+    fn ask_table(&mut self, guid: Guid, info: &SwitchInfo) {
+        let top = info.linear_fdb_top.get();
+        if !self.settings.read_tables || top == 0 || self.settings.known_tables.contains(&guid) {
+            return;
+        }
+        let last = top.min(info.linear_fdb_cap.get().saturating_sub(1)).min(0xbfff) / LFT_BLOCK as u16;
+        self.tables.insert(guid, FoundTable { blocks: vec![None; usize::from(last) + 1] });
+        for block in 0..=last {
+            self.ask(What::Table { guid, block });
+        }
+    }
+
+    pub(super) fn table_answered(&mut self, guid: Guid, block: u16, answer: &Answer) {
+        if let (Some(found), Some(table)) =
+            (self.tables.get_mut(&guid), answer.attribute::<LinearForwardingTable>())
+            && let Some(slot) = found.blocks.get_mut(usize::from(block))
+        {
+            *slot = Some(table.ports);
+        }
+    }
+
+    /// PortStateChange is cleared; now the ports are read, so that a change from here on shows again (B04).
+    pub(super) fn acknowledged(&mut self, guid: Guid, answer: &Answer) {
+        match answer.attribute::<SwitchInfo>() {
+            Some(info) => {
+                if let (Some(id), Some(observed)) = (self.id(guid), self.observed_mut()) {
+                    observed.record_switch_info(id, &info);
+                }
+            }
+            None => self.unanswered(guid, "Set of SwitchInfo", answer),
+        }
+        self.ask(What::Port { guid, port: PortNum::MANAGEMENT, extended: false });
+    }
+
+    pub(super) fn port_answered(&mut self, guid: Guid, port: PortNum, extended: bool, answer: &Answer) {
+        let Some(node) = self.id(guid) else { return };
+        let end = PortRef { node, port };
+        let Some(observed) = self.observed() else { return };
+        let switch = observed.fabric.node(node).is_switch();
+        let Some(info) = answer.attribute::<PortInfo>() else {
+            return self.port_unanswered(guid, end, extended, switch, answer);
+        };
+        if !extended && self.wants_extended(end, &info) {
+            self.ask(What::Port { guid, port, extended: true });
+            return;
+        }
+        if switch && port == PortNum::MANAGEMENT {
+            self.management_port_answered(guid, end, &info);
+        } else {
+            self.external_port_answered(guid, end, &info);
+        }
+    }
+
+    fn port_unanswered(&mut self, guid: Guid, end: PortRef, extended: bool, switch: bool, answer: &Answer) {
+        if extended && matches!(answer, Answer::Refused(_)) {
+            // Says that it can, and refuses the modifier: read without.
+            self.ask(What::Port { guid, port: end.port, extended: false });
+            if let Some(observed) = self.observed_mut() {
+                observed.forget_port_info(end);
+            }
+            self.no_extended.insert((guid, end.port));
+            return;
+        }
+        if switch && end.port == PortNum::MANAGEMENT {
+            let reason = format!("PortInfo of port 0: {}", answer.in_words());
+            return self.refuse_node(guid, FindingKind::Unanswered, &reason);
+        }
+        self.unanswered(guid, &format!("PortInfo of port {}", end.port), answer);
+        if let Some(observed) = self.observed_mut() {
+            observed.forget_port_info(end);
+        }
+    }
+
+    /// Whether a port must be asked with bit 31 to tell of extended speeds (B10): it can them, yet shows none. The
+    /// capability of a switch's port is that of port 0, which has no link and needs no second look.
+    fn wants_extended(&self, end: PortRef, info: &PortInfo) -> bool {
+        let Some(observed) = self.observed() else { return false };
+        if observed.fabric.node(end.node).is_switch() {
+            return false; // port 0 needs none, the others are asked the right way at once
+        }
+        let refused = self.place(end).is_some_and(|place| self.no_extended.contains(&place));
+        !refused && info.has_capability(PortInfo::CAP_EXTENDED_SPEEDS) && info.link_speed_ext_supported() == 0
+    }
+
+    fn management_port_answered(&mut self, guid: Guid, end: PortRef, info: &PortInfo) {
+        let Some(observed) = self.observed_mut() else { return };
+        observed.record_port_info(end, info);
+        let ports = observed.fabric.node(end.node).num_ports;
+        let extended = info.has_capability(PortInfo::CAP_EXTENDED_SPEEDS);
+        for port in (1..=ports).map(PortNum) {
+            let extended = extended && !self.no_extended.contains(&(guid, port));
+            self.ask(What::Port { guid, port, extended });
+        }
+        self.ask_manager(end, info);
+    }
+
+    fn external_port_answered(&mut self, guid: Guid, end: PortRef, info: &PortInfo) {
+        if self.look.is_some() {
+            self.port_looked_at(end, info);
+        }
+        let Some(observed) = self.observed_mut() else { return };
+        if observed.port_info(end) != Some(info) {
+            observed.record_port_info(end, info);
+        }
+        let up = info.port_state().is_some_and(PortState::is_up);
+        let passable = observed.fabric.node(end.node).is_switch() || end == observed.local;
+        if up && passable && observed.fabric.peer(end).is_none() {
+            self.ask(What::Node(Some((guid, end.port))));
+        }
+        self.ask_manager(end, info);
+    }
+
+    fn ask_manager(&mut self, end: PortRef, info: &PortInfo) {
+        let Some(observed) = self.observed() else { return };
+        let switch = observed.fabric.node(end.node).is_switch();
+        let end_port = !switch || end.port == PortNum::MANAGEMENT;
+        let is_sm = info.has_capability(PortInfo::CAP_IS_SM);
+        let wanted = self.settings.ask_managers && end_port && is_sm && end != observed.local;
+        if let Some(place) = self.place(end).filter(|_| wanted) {
+            self.ask(What::Manager(place));
+        }
+    }
+
+    pub(super) fn manager_answered(&mut self, place: Place, answer: &Answer) {
+        let Some(port) = self.end(place) else { return };
+        let Some(info) = answer.attribute::<SmInfo>() else {
+            return self.unanswered(place.0, "SMInfo", answer);
+        };
+        let Some(observed) = self.observed_mut() else { return };
+        let guid = observed.fabric.port(port).map_or(Guid::NONE, |p| p.guid);
+        observed.managers.retain(|manager| manager.port != port);
+        observed.managers.push(OtherManager { port, guid, info });
+    }
+}

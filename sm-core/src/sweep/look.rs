@@ -1,0 +1,176 @@
+//! A look at a known fabric: what changed is read again, everything else is kept.
+//!
+//! First every switch is asked for SwitchInfo by its known route. Where PortStateChange is set the ports are read, links
+//! that went are taken out, new ones are walked. Switches that did not answer are asked once more when that is done, by
+//! the routes that are left then; who is still silent has gone.
+
+use std::sync::Arc;
+
+use mad::types::{DirectedPath, Guid, PortNum, PortState};
+use mad::wire::smp::{PortInfo, SwitchInfo};
+use routing::fabric::PortRef;
+
+use super::{Guids, Place, Sweep, SweepSettings, What};
+use crate::observed::{FindingKind, Observed};
+use crate::request::Answer;
+
+/// State of a look.
+#[derive(Debug, Default)]
+pub(super) struct Look {
+    /// Switches whose ports are read again.
+    refreshed: Guids,
+    /// Switches that did not answer by their old route.
+    silent: Guids,
+    /// Whether the silent ones were asked again.
+    asked_again: bool,
+}
+
+impl Sweep {
+    /// A look at `observed`; `watched` are dangling ports that it is time to ask again (B05).
+    pub fn look(settings: SweepSettings, observed: Arc<Observed>, watched: &[(Guid, PortNum)]) -> Self {
+        let mut sweep = Self::new(settings, None);
+        let guids: Vec<Guid> = observed.fabric.switches().map(|(_, node)| node.guid).collect();
+        for (_, node) in observed.fabric.nodes() {
+            for (number, port) in node.end_ports() {
+                sweep.port_guids.insert(port.guid, (node.guid, number));
+            }
+        }
+        sweep.observed = Some(observed);
+        sweep.look = Some(Look::default());
+        for guid in guids {
+            sweep.ask(What::SwitchInfo(guid));
+        }
+        sweep.look_at_local_port();
+        for place in watched {
+            sweep.ask(What::Node(Some(*place)));
+        }
+        sweep
+    }
+
+    /// Our own port, where it is an adapter's: no switch would tell us that it lost its link.
+    fn look_at_local_port(&mut self) {
+        let Some(observed) = self.observed() else { return };
+        let local = observed.local;
+        let node = observed.fabric.node(local.node);
+        if !node.is_switch() {
+            let guid = node.guid;
+            self.ask(What::Port { guid, port: local.port, extended: false });
+        }
+    }
+
+    /// SwitchInfo of a switch that was known before. True when that is all; false when its ports have to be read.
+    pub(super) fn switch_looked_at(&mut self, guid: Guid, answer: &Answer) -> bool {
+        let Some(id) = self.id(guid) else { return true };
+        let Some(node) = self.observed().and_then(|o| o.nodes.get(&id)) else { return true };
+        let Some(old) = node.switch_info else { return false }; // met in this sweep
+        let Some(look) = &mut self.look else { return false };
+        let Some(new) = answer.attribute::<SwitchInfo>() else {
+            if *answer != Answer::Cancelled {
+                look.silent.insert(guid);
+            }
+            return true;
+        };
+        look.silent.remove(&guid);
+        if new.port_state_change() == 0 && new == old {
+            return true;
+        }
+        !look.refreshed.insert(guid)
+    }
+
+    /// PortInfo of a port of which an older one may be known: takes a link out that went or may lead elsewhere now.
+    pub(super) fn port_looked_at(&mut self, end: PortRef, new: &PortInfo) {
+        let Some(observed) = self.observed() else { return };
+        let known = observed.port_info(end).is_some();
+        let Some(peer) = observed.fabric.peer(end) else { return };
+        let state = new.port_state().unwrap_or(PortState::Down);
+        let refreshed = self
+            .place(end)
+            .is_some_and(|(guid, _)| self.look.as_ref().is_some_and(|l| l.refreshed.contains(&guid)));
+        // A port at INIT lost its link in between, and a cable may have been moved; so the peer is asked again.
+        let doubtful = !state.is_up() || (state == PortState::Init && refreshed);
+        if !known || !doubtful {
+            return;
+        }
+        let settled =
+            self.place(end).zip(self.place(peer)).is_some_and(|link| self.confirmed.contains(&link));
+        if state.is_up() && settled {
+            return;
+        }
+        let peer_place = self.place(peer);
+        if let Some(observed) = self.observed_mut() {
+            observed.fabric.disconnect(end);
+        }
+        if let Some(place) = peer_place {
+            self.ask_other_end(place);
+        }
+    }
+
+    /// The far port of a link that went: read it, if its node is one that will not be read anyhow.
+    fn ask_other_end(&mut self, (guid, port): Place) {
+        let refreshed = self.look.as_ref().is_some_and(|l| l.refreshed.contains(&guid));
+        if !refreshed {
+            self.orphaned.push((guid, port));
+        }
+    }
+
+    /// A node known before was met behind a link that came up: it may have been restarted, so it is read again.
+    pub(super) fn peer_met_again(&mut self, guid: Guid, port: PortNum, switch: bool) {
+        if let Some(peer) = self.end((guid, port))
+            && let Some(end) = self.observed().and_then(|o| o.fabric.peer(peer))
+            && let (Some(a), Some(b)) = (self.place(peer), self.place(end))
+        {
+            self.confirmed.insert((a, b));
+            self.confirmed.insert((b, a));
+        }
+        if !switch {
+            self.ask(What::Description(guid));
+        }
+        self.ask(What::Port { guid, port, extended: false });
+    }
+
+    /// What comes when all that was asked is answered. False: nothing.
+    pub(super) fn next_stage(&mut self) -> bool {
+        if self.look.is_none() {
+            return false;
+        }
+        if !self.orphaned.is_empty() {
+            self.renew_paths();
+            for (guid, port) in std::mem::take(&mut self.orphaned) {
+                if self.id(guid).is_some() {
+                    self.ask(What::Port { guid, port, extended: false });
+                }
+            }
+            return true;
+        }
+        let Some(look) = &mut self.look else { return false };
+        if look.silent.is_empty() {
+            return false;
+        }
+        let silent = std::mem::take(&mut look.silent);
+        if look.asked_again {
+            for guid in silent {
+                self.refuse_node(guid, FindingKind::Unanswered, "the switch has stopped answering");
+            }
+            self.renew_paths();
+            return true;
+        }
+        look.asked_again = true;
+        self.renew_paths();
+        for guid in silent {
+            self.silences.remove(&guid);
+            self.ask(What::SwitchInfo(guid));
+        }
+        true
+    }
+
+    /// Routes over what is left; names the nodes that have none any more.
+    pub(super) fn renew_paths(&mut self) {
+        let Some(observed) = self.observed_mut() else { return };
+        for node in observed.renew_paths() {
+            let text =
+                format!("\"{}\" ({}) can't be reached any more", node.description.escape_debug(), node.guid);
+            self.finding(FindingKind::Gone, DirectedPath::LOCAL, text);
+            self.port_guids.retain(|_, (guid, _)| *guid != node.guid);
+        }
+    }
+}

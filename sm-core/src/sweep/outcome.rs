@@ -1,0 +1,90 @@
+//! What a sweep ends with.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mad::types::{Guid, PortState};
+use routing::routes::LFT_BLOCK;
+
+use super::{Guids, Sweep};
+use crate::observed::{Observed, ObservedNode};
+
+/// Blocks of a linear forwarding table as they were read; `None` for one that was not answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundTable {
+    /// By block number.
+    pub blocks: Vec<Option<[u8; LFT_BLOCK]>>,
+}
+
+/// Why a sweep found nothing at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SweepError {
+    /// Our own node did not tell who it is.
+    #[error("our own port does not answer subnet management packets: {0}")]
+    LocalNode(String),
+}
+
+/// A finished sweep.
+#[derive(Clone, Debug)]
+pub struct SweepResult {
+    /// The picture.
+    pub observed: Arc<Observed>,
+    /// Tables that were read.
+    pub tables: BTreeMap<Guid, FoundTable>,
+    /// Switches that were reset since the picture before: what was known of their tables holds no longer (B04).
+    pub reset: Guids,
+    /// Whether anything differs from the picture that a look began with. Always true of a full sweep.
+    pub changed: bool,
+    /// Whether a cable was moved meanwhile, so that it is worth looking again soon.
+    pub look_again: bool,
+}
+
+impl Sweep {
+    /// Closes a sweep that is done. `before` is the picture that held until now.
+    ///
+    /// # Errors
+    /// Our own port did not answer.
+    pub fn finish(mut self, before: Option<&Arc<Observed>>) -> Result<SweepResult, SweepError> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let looked = self.look.is_some();
+        let same = |a: &Arc<Observed>, b: Option<&Arc<Observed>>| b.is_some_and(|b| Arc::ptr_eq(a, b));
+        if !looked || !self.observed.as_ref().is_some_and(|now| same(now, before)) {
+            self.renew_paths();
+        }
+        let Some(mut observed) = self.observed else {
+            return Err(SweepError::LocalNode("no answer".into()));
+        };
+        if !looked {
+            observed = Arc::new(observed.in_walking_order());
+        }
+        let changed = !looked || !same(&observed, before);
+        let reset = match before {
+            Some(before) if changed => resets(before, &observed),
+            _ => Guids::new(),
+        };
+        Ok(SweepResult { observed, tables: self.tables, reset, changed, look_again: self.look_again })
+    }
+}
+
+/// Switches that lost their settings between two pictures.
+fn resets(before: &Observed, now: &Observed) -> Guids {
+    let reset = |guid: &Guid| {
+        let node = |o: &Observed| Some(o.nodes.get(&o.fabric.find(*guid)?)?.clone());
+        node(before).zip(node(now)).is_some_and(|(old, new)| was_reset(&old, &new))
+    };
+    now.fabric.switches().map(|(_, node)| node.guid).filter(reset).collect()
+}
+
+/// A reset clears LinearFDBTop and port 0's LID, and takes every link through INIT.
+fn was_reset(old: &ObservedNode, new: &ObservedNode) -> bool {
+    let top = |n: &ObservedNode| n.switch_info.map(|i| i.linear_fdb_top.get());
+    let lid = |n: &ObservedNode| n.ports.first().copied().flatten().map(|p| p.base_lid.get());
+    let active = |n: &ObservedNode, i: usize| {
+        n.ports.get(i).copied().flatten().and_then(|p| p.port_state()) == Some(PortState::Active)
+    };
+    let mut links = (1..old.ports.len()).filter(|i| active(old, *i)).peekable();
+    let all_fell = links.peek().is_some() && links.all(|i| !active(new, i));
+    top(old) != top(new) || lid(old) != lid(new) || all_fell
+}
