@@ -4,3 +4,11 @@
 //! What a program sees is the kernel's umad interface as `<rdma/ib_user_mad.h>` and the kernel's
 //! `Documentation/infiniband/user_mad.rst` define it. All of its logic (agents, method masks, transaction IDs,
 //! timeouts, RMPP) is here, as state machines without I/O; the preload library only carries reads and writes over.
+//!
+//! - [`backend`]: what is needed of a fabric;
+//! - [`umad`]: the kernel's umad layer;
+//! - [`console`]: faults by command, in ibsim's words.
+
+pub mod backend;
+pub mod console;
+pub mod umad;

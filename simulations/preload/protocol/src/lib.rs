@@ -3,3 +3,28 @@
 //!
 //! It is a crate of its own because the emulator must not link the preload library, whose `open` would replace the C
 //! library's.
+//!
+//! All talk goes over `SOCK_SEQPACKET` connections to one unix socket, [`SOCKET_NAME`] in the emulator's directory. The
+//! first packet of a connection is a [`Request`]; its answer is a [`Reply`]. After [`Request::Open`] the connection is
+//! the umad (or issm) descriptor itself: both sides then send [`Frame`]s. Everything else (ioctls, refreshing sysfs,
+//! console commands) takes a short connection of its own, so that an answer never queues behind received MADs.
+#![forbid(unsafe_code)]
+
+mod message;
+pub mod umad;
+
+pub use message::{DeviceKind, Frame, FrameKind, MAX_PACKET, Operation, Reply, Request};
+
+/// The emulator's socket within its directory.
+pub const SOCKET_NAME: &str = "socket";
+
+/// Environment: the emulator's directory, or its socket.
+pub const ENV_EMULATE: &str = "RSM_EMULATE";
+
+/// Environment: where on the fabric the program sits: a node's description or GUID, several separated by commas (each
+/// becomes a device of its own). Unset or empty: the first channel adapter.
+pub const ENV_NODE: &str = "RSM_NODE";
+
+/// How the client's end of an opened descriptor is named in the abstract namespace. The name is the session's key, and
+/// by it a program that inherited the descriptor through `exec` knows it again.
+pub const SESSION_PREFIX: &str = "rsm-emulate.";
