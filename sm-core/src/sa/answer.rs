@@ -1,15 +1,31 @@
 //! One request in, one answer out: the pure part of subnet administration.
 
 use mad::transport::Address;
-use mad::wire::{Mad, Status};
+use mad::types::{Lid, QKey};
+use mad::wire::ids::sa;
+use mad::wire::sa::{
+    ClassPortInfo, LinearForwardingTableRecord, LinkRecord, NodeRecord, PortInfoRecord, Record, SA_DATA_LEN,
+    SaMad, SmInfoRecord, SwitchInfoRecord,
+};
+use mad::wire::smp::SmState;
+use mad::wire::{Attribute, Mad, Method, Status};
+use zerocopy::FromZeros;
 
+use super::records::Context;
+use super::{paths, records};
 use crate::snapshot::Snapshot;
+
+/// The largest table that is answered; what would be longer gets NO_RESOURCES.
+const TABLE_LIMIT: usize = 512 << 20;
+
+/// RespTimeValue of the SA: answers come within 4.096 µs · 2^16, 268 ms.
+const RESPONSE_TIME: u8 = 16;
 
 /// A request as it came.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     /// The datagram.
-    pub mad: Mad,
+    pub mad: SaMad,
     /// Where it came from.
     pub source: Address,
 }
@@ -20,25 +36,146 @@ pub enum Answer {
     /// Nothing: the datagram is no request, or this subnet manager may not answer.
     Silence,
     /// One datagram.
-    Single(Box<Mad>),
+    Single(Box<SaMad>),
+    /// A table, to be sent by RMPP.
+    Table {
+        /// The headers that each segment repeats.
+        head: Box<SaMad>,
+        /// The records, each at the distance that AttributeOffset says.
+        records: Vec<u8>,
+    },
+}
+
+/// The data of an answer.
+#[derive(Debug)]
+pub(super) enum Reply {
+    /// One record, for all methods but GetTable and GetMulti.
+    Record { attribute_offset: u16, data: [u8; SA_DATA_LEN] },
+    /// Any number of records.
+    Table { attribute_offset: u16, records: Vec<u8> },
+}
+
+impl Reply {
+    /// One record.
+    pub(super) fn record<R: Record>(record: &R) -> Self {
+        let mut data = [0; SA_DATA_LEN];
+        let _fits = record.encode(&mut data);
+        Self::Record { attribute_offset: R::ATTRIBUTE_OFFSET, data }
+    }
+
+    /// A table of records, [`Record::push_to`] one after the other. The offset is 0 when there are none (B44).
+    pub(super) const fn table<R: Record>(records: Vec<u8>) -> Self {
+        let attribute_offset = if records.is_empty() { 0 } else { R::ATTRIBUTE_OFFSET };
+        Self::Table { attribute_offset, records }
+    }
 }
 
 /// Answers a request from a picture of the fabric.
-pub fn answer(_snapshot: &Snapshot, request: &Request) -> Answer {
-    let header = &request.mad.header;
-    if header.method().is_response() {
+pub fn answer(snapshot: &Snapshot, request: &Request) -> Answer {
+    let mad = &request.mad;
+    if mad.header.method().is_response() || snapshot.sm.state != SmState::Master.to_wire() {
         return Answer::Silence;
     }
-    let status =
-        if header.class_version == 2 { Status::METHOD_ATTRIBUTE_NOT_SUPPORTED } else { Status::BAD_VERSION };
-    refuse(&request.mad, status)
+    match reply(snapshot, request) {
+        Err(status) => refuse(mad, status),
+        Ok(Reply::Record { attribute_offset, data }) => {
+            let mut head = head(mad, Status::OK);
+            head.attribute_offset.set(attribute_offset);
+            head.data = data;
+            Answer::Single(Box::new(head))
+        }
+        Ok(Reply::Table { attribute_offset, records }) => {
+            let mut head = head(mad, Status::OK);
+            head.attribute_offset.set(attribute_offset);
+            Answer::Table { head: Box::new(head), records }
+        }
+    }
+}
+
+fn reply(snapshot: &Snapshot, request: &Request) -> Result<Reply, Status> {
+    let mad = &request.mad;
+    if mad.header.class_version != SaMad::CLASS_VERSION {
+        return Err(Status::BAD_VERSION);
+    }
+    if !is_known(mad.header.method()) {
+        return Err(Status::METHOD_NOT_SUPPORTED);
+    }
+    let attribute = mad.header.attribute_id.get();
+    if attribute == sa::CLASS_PORT_INFO {
+        return class_port_info(mad);
+    }
+    // A port that is not in the picture yet is about to be: ask again.
+    let requester = Lid::new(request.source.lid).and_then(|lid| snapshot.port_at(lid)).ok_or(Status::BUSY)?;
+    let key = mad.sm_key.get();
+    let context = Context { snapshot, requester, trusted: key != 0 && key == snapshot.sm.sm_key };
+    match attribute {
+        sa::NODE_RECORD => records::answer::<NodeRecord>(&context, mad, TABLE_LIMIT),
+        sa::PORT_INFO_RECORD => records::answer::<PortInfoRecord>(&context, mad, TABLE_LIMIT),
+        sa::SWITCH_INFO_RECORD => records::answer::<SwitchInfoRecord>(&context, mad, TABLE_LIMIT),
+        sa::LINEAR_FORWARDING_TABLE_RECORD => {
+            records::answer::<LinearForwardingTableRecord>(&context, mad, TABLE_LIMIT)
+        }
+        sa::LINK_RECORD => records::answer::<LinkRecord>(&context, mad, TABLE_LIMIT),
+        sa::SM_INFO_RECORD => records::answer::<SmInfoRecord>(&context, mad, TABLE_LIMIT),
+        sa::PATH_RECORD => paths::answer(&context, mad, TABLE_LIMIT),
+        _ => Err(Status::METHOD_ATTRIBUTE_NOT_SUPPORTED),
+    }
+}
+
+const fn is_known(method: Method) -> bool {
+    matches!(
+        method,
+        Method::GET
+            | Method::SET
+            | Method::REPORT
+            | Method::GET_TABLE
+            | Method::GET_TRACE_TABLE
+            | Method::GET_MULTI
+            | Method::DELETE
+    )
+}
+
+/// What this SA can do, and nothing that it can't (B40).
+fn class_port_info(mad: &SaMad) -> Result<Reply, Status> {
+    if mad.header.method() != Method::GET {
+        return Err(Status::METHOD_ATTRIBUTE_NOT_SUPPORTED);
+    }
+    let mut info = ClassPortInfo::new_zeroed();
+    info.base_version = 1;
+    info.class_version = SaMad::CLASS_VERSION;
+    info.capability_mask.set(ClassPortInfo::SA_CAP_PORT_INFO_CAP_MASK_MATCH);
+    info.set_capability_mask2(
+        ClassPortInfo::SA_CAP2_FULL_PORT_INFO_RECORD
+            | ClassPortInfo::SA_CAP2_EXTENDED_SPEEDS
+            | ClassPortInfo::SA_CAP2_PORT_INFO_CAP_MASK2_MATCH,
+    );
+    info.set_resp_time_value(RESPONSE_TIME.into());
+    info.set_redirect_qp(1);
+    info.redirect_qkey.set(QKey::GSI.0);
+    info.trap_qkey.set(QKey::GSI.0);
+    let mut data = [0; SA_DATA_LEN];
+    let _fits = info.encode(&mut data);
+    Ok(Reply::Record { attribute_offset: 0, data })
+}
+
+/// The headers of an answer. SM_Key is not given away (C15-0.1.5); a GetMulti of MultiPathRecord is answered with
+/// PathRecords.
+fn head(request: &SaMad, status: Status) -> SaMad {
+    let mut head = SaMad::response_to(request, status);
+    head.sm_key.set(0);
+    head.attribute_offset.set(0);
+    if request.header.attribute_id.get() == sa::MULTI_PATH_RECORD {
+        head.header.attribute_id.set(sa::PATH_RECORD);
+    }
+    head
 }
 
 /// The request sent back with a status and without its data.
-pub(super) fn refuse(request: &Mad, status: Status) -> Answer {
-    let mut mad = Mad::zeroed();
-    mad.header = request.header;
-    mad.header.method = request.header.method().response().0;
-    mad.header.status.set(status.0);
-    Answer::Single(Box::new(mad))
+pub(super) fn refuse(request: &SaMad, status: Status) -> Answer {
+    Answer::Single(Box::new(head(request, status)))
+}
+
+/// The SA datagram that a general one holds.
+pub(super) fn request_of(mad: &Mad, source: Address) -> Request {
+    Request { mad: SaMad::from_mad(*mad), source }
 }

@@ -6,6 +6,7 @@
 mod answer;
 mod fair;
 mod paths;
+mod records;
 mod selector;
 mod server;
 
@@ -13,3 +14,6 @@ pub use answer::{Answer, Request, answer};
 pub use paths::{Path, PathQuery, Side, Wanted};
 pub use selector::Bound;
 pub use server::{Server, ServerConfig, ServerStatistics};
+
+#[cfg(test)]
+mod tests;

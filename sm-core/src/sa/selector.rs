@@ -2,32 +2,37 @@
 
 use mad::types::{Mtu, Rate};
 use mad::wire::Status;
+use mad::wire::sa::Selector;
 
 /// A bound as a PathRecord, MultiPathRecord or MCMemberRecord states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound<T> {
-    /// 0: more than this.
+    /// More than this.
     Greater(T),
-    /// 1: less than this.
+    /// Less than this.
     Less(T),
-    /// 2: exactly this.
+    /// Exactly this.
     Exactly(T),
-    /// 3: the best available (largest MTU and rate, smallest lifetime).
+    /// The best available (largest MTU and rate, smallest lifetime).
     Best,
 }
 
 impl<T: Copy> Bound<T> {
-    /// From the two-bit selector and the value's code; the value of selector 3 is not looked at.
+    /// From the selector and the value's code; the value of "best" is not looked at.
     ///
     /// # Errors
     /// REQ_INVALID for a code that `decode` doesn't know.
-    pub(super) fn new(selector: u8, code: u8, decode: impl Fn(u8) -> Option<T>) -> Result<Self, Status> {
+    pub(super) fn new(
+        selector: Selector,
+        code: u8,
+        decode: impl Fn(u8) -> Option<T>,
+    ) -> Result<Self, Status> {
         let value = || decode(code).ok_or(Status::SA_REQ_INVALID);
-        match selector & 3 {
-            0 => value().map(Self::Greater),
-            1 => value().map(Self::Less),
-            2 => value().map(Self::Exactly),
-            _ => Ok(Self::Best),
+        match selector {
+            Selector::GreaterThan => value().map(Self::Greater),
+            Selector::LessThan => value().map(Self::Less),
+            Selector::Exactly => value().map(Self::Exactly),
+            Selector::Best => Ok(Self::Best),
         }
     }
 }
@@ -97,10 +102,10 @@ mod tests {
     #[test]
     fn b35_unknown_codes_are_refused_except_where_they_are_not_read() {
         for code in [0, 1, 27, 63] {
-            for selector in 0..3 {
+            for selector in [Selector::GreaterThan, Selector::LessThan, Selector::Exactly] {
                 assert_eq!(Bound::new(selector, code, Rate::from_wire), Err(Status::SA_REQ_INVALID));
             }
-            assert_eq!(Bound::new(3, code, Rate::from_wire), Ok(Bound::Best));
+            assert_eq!(Bound::new(Selector::Best, code, Rate::from_wire), Ok(Bound::Best));
         }
     }
 

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use mad::transport::{Address, Datagram};
 use mad::types::{Qpn, Timestamp};
-use mad::wire::{Mad, MgmtClass, Status};
+use mad::wire::rmpp::{RmppHeader, RmppStatus, RmppType};
+use mad::wire::sa::{SA_DATA_LEN, SA_HEADER_LEN, SaMad};
+use mad::wire::{MgmtClass, Status};
 
-use super::answer::{Answer, Request, answer, refuse};
+use super::answer::{Answer, Request, answer, refuse, request_of};
 use super::fair::FairQueue;
 use crate::snapshot::Snapshot;
 
@@ -93,11 +95,15 @@ impl Server {
             return;
         }
         let requester = (datagram.address.lid, datagram.address.qpn);
-        if self.waiting.line(&requester).any(|waiting| waiting.mad == datagram.mad) {
+        let request = request_of(&datagram.mad, datagram.address);
+        if request.mad.rmpp.is_active() && request.mad.rmpp.rmpp_type() != Some(RmppType::Data) {
+            self.statistics.dropped += 1;
+            return;
+        }
+        if self.waiting.line(&requester).any(|waiting| waiting.mad == request.mad) {
             self.statistics.duplicates += 1;
             return;
         }
-        let request = Request { mad: datagram.mad, source: datagram.address };
         if let Some(lost) = self.waiting.push(requester, request) {
             self.statistics.busy += 1;
             self.queue_answer(&lost, refuse(&lost.mad, Status::BUSY));
@@ -130,11 +136,27 @@ impl Server {
                 self.statistics.refused += u64::from(!mad.header.status().is_ok());
                 self.outgoing.push_back(reply(request.source, *mad));
             }
+            Answer::Table { head, records } => {
+                self.statistics.answered += 1;
+                self.outgoing.push_back(reply(request.source, first_segment(*head, &records)));
+            }
         }
     }
 }
 
 /// A reply goes back the way the request came: same P_Key index, SL, path bits and global route (B44).
-const fn reply(source: Address, mad: Mad) -> Datagram {
-    Datagram { address: source, mad }
+fn reply(source: Address, mad: SaMad) -> Datagram {
+    Datagram { address: source, mad: mad.into_mad() }
+}
+
+/// The first segment of a table, complete in itself: length, first and (where it holds all) last flag. A client behind a
+/// transport without RMPP sees nothing else of the table.
+fn first_segment(mut head: SaMad, records: &[u8]) -> SaMad {
+    let segments = records.len().div_ceil(SA_DATA_LEN).max(1);
+    let last = if segments == 1 { RmppHeader::FLAG_LAST } else { 0 };
+    let length = (segments * SA_HEADER_LEN + records.len()) as u32;
+    head.rmpp = RmppHeader::new(RmppType::Data, RmppHeader::FLAG_FIRST | last, RmppStatus::OK, 1, length);
+    let part = records.len().min(SA_DATA_LEN);
+    head.data[..part].copy_from_slice(&records[..part]);
+    head
 }

@@ -5,6 +5,7 @@
 //! of the fabric unless the query leaves an end open.
 
 mod query;
+mod record;
 
 use std::ops::ControlFlow;
 
@@ -12,6 +13,7 @@ use mad::types::{Gid, Lid, Mtu, PKey, Rate};
 use mad::wire::Status;
 
 pub use self::query::PathQuery;
+pub(super) use self::record::answer;
 use super::selector::Bound;
 use crate::snapshot::{EndPort, Snapshot};
 

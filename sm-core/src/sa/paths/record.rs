@@ -1,0 +1,141 @@
+//! PathRecord as the wire has it, to and from a [`PathQuery`].
+
+use std::ops::ControlFlow;
+
+use mad::types::{Gid, Mtu, Rate};
+use mad::wire::sa::{PathRecord, Record, SaMad, Selector};
+use mad::wire::{Attribute, Method, Status};
+use zerocopy::FromZeros;
+use zerocopy::big_endian::{U16, U128};
+
+use super::{Path, PathQuery, Side, Wanted};
+use crate::sa::answer::Reply;
+use crate::sa::records::Context;
+use crate::sa::selector::Bound;
+
+/// Answers Get and GetTable of PathRecord.
+pub(in crate::sa) fn answer(context: &Context<'_>, request: &SaMad, limit: usize) -> Result<Reply, Status> {
+    let Some(template) = PathRecord::decode(&request.data) else { return Err(Status::SA_REQ_INVALID) };
+    let asked = Asked { template, mask: request.component_mask.get() };
+    let query = asked.query()?;
+    match request.header.method() {
+        Method::GET => {
+            let path = query.best(context.snapshot, context.requester)?.ok_or(Status::SA_NO_RECORDS)?;
+            Ok(Reply::record(&asked.record(&path)))
+        }
+        Method::GET_TABLE => {
+            let mut table = Vec::new();
+            let full = query.all(context.snapshot, context.requester, &mut |path| {
+                if table.len() + PathRecord::TABLE_LEN > limit {
+                    return ControlFlow::Break(());
+                }
+                asked.record(path).push_to(&mut table);
+                ControlFlow::Continue(())
+            })?;
+            if full.is_break() { Err(Status::SA_NO_RESOURCES) } else { Ok(Reply::table::<PathRecord>(table)) }
+        }
+        _ => Err(Status::METHOD_ATTRIBUTE_NOT_SUPPORTED),
+    }
+}
+
+/// A query as it came.
+struct Asked {
+    template: PathRecord,
+    mask: u64,
+}
+
+impl Asked {
+    const fn has(&self, component: u64) -> bool {
+        self.mask & component == component
+    }
+
+    fn field<T>(&self, component: u64, value: T) -> Option<T> {
+        self.has(component).then_some(value)
+    }
+
+    /// A bound that has both of its components; a value without a selector or the reverse bounds nothing.
+    fn bound<T: Copy>(
+        &self,
+        components: u64,
+        selector: Selector,
+        code: u8,
+        decode: impl Fn(u8) -> Option<T>,
+    ) -> Result<Option<Bound<T>>, Status> {
+        self.field(components, ()).map(|()| Bound::new(selector, code, decode)).transpose()
+    }
+
+    fn query(&self) -> Result<PathQuery, Status> {
+        let record = &self.template;
+        if matches!(self.mask & PathRecord::SERVICE_ID, 1 | 2) {
+            return Err(Status::SA_INSUFFICIENT_COMPONENTS);
+        }
+        let paths_per_pair = self.field(PathRecord::NUMB_PATH, record.numb_path());
+        if paths_per_pair == Some(0) {
+            return Err(Status::SA_REQ_INVALID);
+        }
+        let wanted = Wanted {
+            reversible: self.field(PathRecord::REVERSIBLE, record.reversible() == 1),
+            pkey: self.field(PathRecord::PKEY, record.pkey()),
+            sl: self.field(PathRecord::SL, record.sl() as u8),
+            mtu: self.bound(
+                PathRecord::MTU | PathRecord::MTU_SELECTOR,
+                record.mtu_selector(),
+                record.mtu_raw(),
+                Mtu::from_wire,
+            )?,
+            rate: self.bound(
+                PathRecord::RATE | PathRecord::RATE_SELECTOR,
+                record.rate_selector(),
+                record.rate_raw(),
+                Rate::from_wire,
+            )?,
+            lifetime: self.bound(
+                PathRecord::PACKET_LIFE_TIME | PathRecord::PACKET_LIFE_TIME_SELECTOR,
+                record.packet_life_time_selector(),
+                record.packet_life_time(),
+                Some,
+            )?,
+            raw_traffic: self.field(PathRecord::RAW_TRAFFIC, record.raw_traffic() == 1).unwrap_or(false),
+        };
+        let gid = |component, gid: Gid| self.field(component, gid);
+        Ok(PathQuery {
+            source: Side {
+                gid: gid(PathRecord::SGID, record.sgid()),
+                lid: self.field(PathRecord::SLID, record.slid.get()),
+            },
+            target: Side {
+                gid: gid(PathRecord::DGID, record.dgid()),
+                lid: self.field(PathRecord::DLID, record.dlid.get()),
+            },
+            wanted,
+            paths_per_pair,
+        })
+    }
+
+    /// The record of a path. What the query names and the path leaves free (service ID, traffic class, flow label, QoS
+    /// class) comes back as it was asked for.
+    fn record(&self, path: &Path) -> PathRecord {
+        let mut record = PathRecord::new_zeroed();
+        let asked = &self.template;
+        if self.has(PathRecord::SERVICE_ID) {
+            record.service_id = asked.service_id;
+        }
+        record.tclass = self.field(PathRecord::TCLASS, asked.tclass).unwrap_or(0);
+        record.set_flow_label(self.field(PathRecord::FLOW_LABEL, asked.flow_label()).unwrap_or(0));
+        record.set_qos_class(self.field(PathRecord::QOS_CLASS, asked.qos_class()).unwrap_or(0));
+        record.set_raw_traffic(self.field(PathRecord::RAW_TRAFFIC, asked.raw_traffic()).unwrap_or(0));
+        record.dgid = U128::new(path.dgid.0);
+        record.sgid = U128::new(path.sgid.0);
+        record.dlid = U16::new(path.dlid.get());
+        record.slid = U16::new(path.slid.get());
+        record.set_reversible(path.reversible.into());
+        record.pkey = U16::new(path.pkey);
+        record.set_sl(path.sl.into());
+        record.set_mtu(Selector::Exactly, path.mtu);
+        record.set_rate(Selector::Exactly, path.rate);
+        record.set_packet_life_time_selector_raw(Selector::Exactly.to_wire());
+        record.set_packet_life_time(path.lifetime);
+        record.preference = path.preference;
+        record
+    }
+}

@@ -1,0 +1,138 @@
+//! Records that are read from the snapshot: which there are, and how a query selects among them (specification volume 1,
+//! 15.2.5 and 15.4.4).
+//!
+//! There is one selection for all record types. A type says only which records there are ([`Served::each`]); where the
+//! query names a LID or a GUID, it looks that up and doesn't walk over all nodes. What is left of the component mask is
+//! compared field by field by [`Record::matches`].
+
+mod node;
+mod switch;
+mod topology;
+
+use std::ops::ControlFlow;
+
+use mad::types::Lid;
+use mad::wire::sa::{Record, SaMad};
+use mad::wire::{Method, Status};
+
+use super::answer::Reply;
+use crate::snapshot::{EndPort, Snapshot};
+
+/// Who asks, and of what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Context<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    /// The port that the request came from.
+    pub(super) requester: &'a EndPort,
+    /// Whether the request carries the right SM_Key.
+    pub(super) trusted: bool,
+}
+
+impl Context<'_> {
+    /// Whether records about a port may be shown to the requester.
+    pub(super) fn may_see(&self, port: &EndPort) -> bool {
+        self.trusted || self.requester.shares_partition(port)
+    }
+}
+
+/// What a query says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Query<R> {
+    /// The fields.
+    pub(super) template: R,
+    /// Which of them count.
+    pub(super) mask: u64,
+    /// AttributeModifier.
+    pub(super) modifier: u32,
+}
+
+impl<R: Record> Query<R> {
+    /// Whether component `bit` counts.
+    pub(super) const fn asks(&self, bit: u8) -> bool {
+        self.mask >> bit & 1 == 1
+    }
+
+    /// `value` where component `bit` counts.
+    pub(super) fn field<T>(&self, bit: u8, value: impl FnOnce(&R) -> T) -> Option<T> {
+        self.asks(bit).then(|| value(&self.template))
+    }
+
+    /// The end ports that a LID component selects: the one that holds the LID (any of its LIDs), or all.
+    pub(super) fn ports_by_lid<'a>(
+        &self,
+        bit: u8,
+        lid: impl FnOnce(&R) -> u16,
+        context: &Context<'a>,
+    ) -> &'a [EndPort] {
+        match self.field(bit, lid) {
+            None => context.snapshot.end_ports(),
+            Some(raw) => {
+                Lid::new(raw).and_then(|lid| context.snapshot.port_at(lid)).map_or(&[], std::slice::from_ref)
+            }
+        }
+    }
+}
+
+/// A record type that is read from the snapshot.
+pub(super) trait Served: Record {
+    /// Components that [`Served::each`] settles itself, so that they need no comparison.
+    const SETTLED: u64;
+
+    /// Hands the records that may fit to `emit`, until it says stop.
+    fn each(
+        context: &Context<'_>,
+        query: &Query<Self>,
+        emit: &mut dyn FnMut(Self) -> ControlFlow<()>,
+    ) -> ControlFlow<()>;
+
+    /// Whether a record fits in what [`Served::each`] left open.
+    fn fits(&self, query: &Query<Self>) -> bool {
+        self.matches(&query.template, query.mask & !Self::SETTLED)
+    }
+}
+
+/// Answers a Get or a GetTable.
+pub(super) fn answer<R: Served>(
+    context: &Context<'_>,
+    request: &SaMad,
+    limit: usize,
+) -> Result<Reply, Status> {
+    let Some(template) = R::decode(&request.data) else { return Err(Status::SA_REQ_INVALID) };
+    let mask = request.component_mask.get();
+    let query = Query { template, mask, modifier: request.header.attribute_modifier.get() };
+    match request.header.method() {
+        Method::GET => {
+            let (mut first, mut more) = (None, false);
+            let _ = R::each(context, &query, &mut |record| {
+                if !record.fits(&query) {
+                    return ControlFlow::Continue(());
+                }
+                if first.is_none() {
+                    first = Some(record);
+                    return ControlFlow::Continue(());
+                }
+                more = true;
+                ControlFlow::Break(())
+            });
+            match first {
+                _ if more => Err(Status::SA_TOO_MANY_RECORDS),
+                Some(record) => Ok(Reply::record(&record)),
+                None => Err(Status::SA_NO_RECORDS),
+            }
+        }
+        Method::GET_TABLE => {
+            let mut table = Vec::new();
+            let full = R::each(context, &query, &mut |record| {
+                if record.fits(&query) {
+                    if table.len() + R::TABLE_LEN > limit {
+                        return ControlFlow::Break(());
+                    }
+                    record.push_to(&mut table);
+                }
+                ControlFlow::Continue(())
+            });
+            if full.is_break() { Err(Status::SA_NO_RESOURCES) } else { Ok(Reply::table::<R>(table)) }
+        }
+        _ => Err(Status::METHOD_ATTRIBUTE_NOT_SUPPORTED),
+    }
+}

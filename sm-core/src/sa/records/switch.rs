@@ -1,0 +1,57 @@
+//! SwitchInfoRecord and LinearForwardingTableRecord.
+
+use std::ops::ControlFlow;
+
+use mad::wire::sa::{LinearForwardingTableRecord, SwitchInfoRecord};
+use mad::wire::smp::LinearForwardingTable;
+
+use super::{Context, Query, Served};
+
+impl Served for SwitchInfoRecord {
+    const SETTLED: u64 = 1;
+
+    fn each(
+        context: &Context<'_>,
+        query: &Query<Self>,
+        emit: &mut dyn FnMut(Self) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let ports = query.ports_by_lid(0, |record| record.lid.get(), context);
+        for port in ports.iter().filter(|port| port.is_switch() && context.may_see(port)) {
+            let node = context.snapshot.observed.node(port.end.node);
+            if let Some(info) = node.and_then(|node| node.switch_info) {
+                emit(Self::new(port.lid, info))?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The tables as the switches confirmed them, up to LinearFDBTop.
+impl Served for LinearForwardingTableRecord {
+    const SETTLED: u64 = 0b11;
+
+    fn each(
+        context: &Context<'_>,
+        query: &Query<Self>,
+        emit: &mut dyn FnMut(Self) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let snapshot = context.snapshot;
+        let wanted = query.field(1, |record| record.block_num.get());
+        let ports = query.ports_by_lid(0, |record| record.lid.get(), context);
+        for port in ports.iter().filter(|port| port.is_switch() && context.may_see(port)) {
+            let Some(switch) = snapshot.graph.index_of(port.end.node) else { continue };
+            let row = snapshot.routes.lfts.row(switch);
+            let info = snapshot.observed.node(port.end.node).and_then(|node| node.switch_info);
+            let top = info.map_or(0, |info| info.linear_fdb_top.get()).max(snapshot.graph.top_lid());
+            for (block, ports) in (0..=top / LinearForwardingTable::PER_BLOCK as u16).zip(row.chunks(64)) {
+                if wanted.is_some_and(|wanted| wanted != block) {
+                    continue;
+                }
+                let mut table = LinearForwardingTable::DROP_ALL;
+                table.ports[..ports.len()].copy_from_slice(ports);
+                emit(Self::new(port.lid, block, table))?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
