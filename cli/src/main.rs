@@ -1,3 +1,20 @@
-//! The `rsm` command line.
+//! The `rsm` command line: arguments, output, progress, nothing else.
+#![forbid(unsafe_code)]
 
-fn main() {}
+mod args;
+mod commands;
+mod failure;
+mod logging;
+mod out;
+mod settings;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match commands::run(args::Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,160 @@
+//! The command line as it is typed. Kept free of logic, so that help, man page and completions can be made from it.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use mad::types::Guid;
+use sm_core::config::LogLevel;
+
+/// An InfiniBand subnet manager.
+#[derive(Debug, Parser)]
+#[command(name = "rsm", version, max_term_width = 100, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Bring the fabric up and keep it up
+    Run(Run),
+    /// Print what `rsm run` would change, and change nothing
+    Plan(Plan),
+    /// Print the topology of the fabric as ibnetdiscover does; changes nothing and needs no subnet manager
+    Discover(Discover),
+    /// List InfiniBand devices and ports of this host
+    Devices(Devices),
+    /// Show or check the configuration
+    #[command(subcommand)]
+    Config(Config),
+    /// The whole subnet manager against a simulated fabric in this process: no hardware needed
+    Demo(Demo),
+}
+
+/// Which port to use.
+#[derive(Debug, Default, Args)]
+pub(crate) struct PortChoice {
+    /// Device name as `rsm devices` lists it [default: the first with a usable port]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) device: Option<String>,
+    /// Port of the device
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=254))]
+    pub(crate) port: Option<u8>,
+    /// Port GUID; instead of --device and --port
+    #[arg(long, value_name = "GUID", value_parser = real_guid, conflicts_with_all = ["device", "port"])]
+    pub(crate) guid: Option<Guid>,
+}
+
+/// What overrides the configuration file.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Settings {
+    /// Configuration file (TOML); `rsm config show` lists its keys
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) port: PortChoice,
+    /// Priority among subnet managers
+    #[arg(long, value_name = "0-15", value_parser = clap::value_parser!(u8).range(0..=15))]
+    pub(crate) priority: Option<u8>,
+    /// Routing engines, tried in this order
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) engine: Vec<String>,
+    /// Directory that keeps LIDs across restarts
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
+    /// How much is logged to standard error
+    #[arg(long, value_name = "LEVEL", value_parser = log_level())]
+    pub(crate) log_level: Option<LogLevel>,
+}
+
+/// `rsm run`.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+    /// Bring the fabric up once, print a summary and end
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write every management datagram to this pcap file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) capture: Option<PathBuf>,
+}
+
+/// `rsm plan`.
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+    /// Print the steps as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `rsm discover`.
+#[derive(Debug, Args)]
+pub(crate) struct Discover {
+    #[command(flatten)]
+    pub(crate) port: PortChoice,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t = TopologyFormat::Text)]
+    pub(crate) format: TopologyFormat,
+    /// Write every management datagram to this pcap file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) capture: Option<PathBuf>,
+}
+
+/// Forms of a topology.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TopologyFormat {
+    /// As ibnetdiscover prints it
+    Text,
+    /// One JSON object
+    Json,
+    /// Graphviz
+    Dot,
+}
+
+/// `rsm devices`.
+#[derive(Debug, Args)]
+pub(crate) struct Devices {
+    /// Print one JSON array
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `rsm config`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Print the effective configuration as a commented TOML file
+    Show(Settings),
+    /// Check a file and say what is wrong with it
+    Check {
+        /// The file
+        file: PathBuf,
+    },
+}
+
+/// `rsm demo`.
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// How much is logged to standard error
+    #[arg(long, value_name = "LEVEL", default_value = "error",
+        value_parser = log_level())]
+    pub(crate) log_level: LogLevel,
+}
+
+/// A GUID other than 0.
+fn real_guid(text: &str) -> Result<Guid, String> {
+    let guid: Guid = text.parse().map_err(|e: mad::types::TypeError| e.to_string())?;
+    if guid.is_some() { Ok(guid) } else { Err("0 is no GUID".to_owned()) }
+}
+
+/// The words of [`LogLevel`], listed in the help.
+fn log_level() -> impl TypedValueParser<Value = LogLevel> {
+    PossibleValuesParser::new(LogLevel::WORDS).try_map(|word| word.parse::<LogLevel>())
+}

@@ -1,0 +1,14 @@
+//! One file for each command.
+
+mod config;
+
+use crate::args::{Cli, Command};
+use crate::failure::{Failure, Outcome};
+
+/// Runs the command that was asked for.
+pub(crate) fn run(cli: Cli) -> Outcome {
+    match cli.command {
+        Command::Config(command) => config::run(&command),
+        _ => Err(Failure::Usage("not built yet".into())),
+    }
+}

@@ -1,0 +1,49 @@
+//! How a command fails: by what the caller does next. One line to standard error, and the exit code: 1, or 2 for usage.
+
+use std::process::ExitCode;
+
+/// Why a command did not succeed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command was not asked for in a way that can be meant.
+    Usage(String),
+    /// It was, and failed.
+    Failed(anyhow::Error),
+    /// It failed and has already said so in its output.
+    Reported,
+    /// The reader of our output left, as `head` does: no failure at all.
+    ReaderLeft,
+}
+
+/// What commands return.
+pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl Failure {
+    /// Says what went wrong and gives the exit code.
+    pub(crate) fn report(self) -> ExitCode {
+        match self {
+            Self::Usage(text) => {
+                complain(&text);
+                ExitCode::from(2)
+            }
+            Self::Failed(error) => {
+                complain(&format!("{error:#}"));
+                ExitCode::FAILURE
+            }
+            Self::Reported => ExitCode::FAILURE,
+            Self::ReaderLeft => ExitCode::SUCCESS,
+        }
+    }
+}
+
+/// One line to standard error; when even that fails there is nobody left to tell.
+pub(crate) fn complain(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "rsm: {text}");
+}

@@ -1,0 +1,63 @@
+//! The effective configuration: defaults, then the file, then flags.
+
+use std::path::{Path, PathBuf};
+
+use sm_core::config::Config;
+
+use crate::args::{PortChoice, Settings};
+use crate::failure::{Failure, Outcome};
+
+/// The file that is read when none is named, if it exists.
+const DEFAULT_FILE: &str = "/etc/rsm/rsm.toml";
+
+/// Reads the file and lays the flags over it. Called again at SIGHUP.
+///
+/// # Errors
+/// The file is unreadable or refused: exit code 2 when it is wrong, 1 when it can't be read.
+pub(crate) fn effective(settings: &Settings) -> Outcome<Config> {
+    let mut config = match file_of(settings) {
+        Some(path) => load(&path)?,
+        None => Config::default(),
+    };
+    choose_port(&mut config, &settings.port);
+    if let Some(priority) = settings.priority {
+        config.sm.priority = priority;
+    }
+    if !settings.engine.is_empty() {
+        config.routing.engines.clone_from(&settings.engine);
+    }
+    if let Some(dir) = &settings.state_dir {
+        config.state.dir.clone_from(dir);
+    }
+    if let Some(level) = settings.log_level {
+        config.log.level = level;
+    }
+    Ok(config)
+}
+
+/// The file that applies: the one named, else the default one where it exists.
+fn file_of(settings: &Settings) -> Option<PathBuf> {
+    settings.config.clone().or_else(|| {
+        let default = Path::new(DEFAULT_FILE);
+        default.exists().then(|| default.to_path_buf())
+    })
+}
+
+/// Reads one file.
+pub(crate) fn load(path: &Path) -> Outcome<Config> {
+    use sm_core::config::ConfigError;
+    Config::load(path).map_err(|error| match error {
+        ConfigError::Invalid { .. } => Failure::Usage(error.to_string()),
+        ConfigError::Unreadable { .. } => Failure::Failed(error.into()),
+    })
+}
+
+/// A port named by flags replaces the file's choice as a whole: half of one and half of the other means neither.
+fn choose_port(config: &mut Config, choice: &PortChoice) {
+    if choice.device.is_none() && choice.port.is_none() && choice.guid.is_none() {
+        return;
+    }
+    config.device.name.clone_from(&choice.device);
+    config.device.port = choice.port;
+    config.device.guid = choice.guid;
+}
