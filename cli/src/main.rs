@@ -4,6 +4,7 @@
 mod args;
 mod commands;
 mod failure;
+mod host;
 mod logging;
 mod out;
 mod settings;

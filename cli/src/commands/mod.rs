@@ -1,6 +1,7 @@
 //! One file for each command.
 
 mod config;
+mod devices;
 
 use crate::args::{Cli, Command};
 use crate::failure::{Failure, Outcome};
@@ -9,6 +10,7 @@ use crate::failure::{Failure, Outcome};
 pub(crate) fn run(cli: Cli) -> Outcome {
     match cli.command {
         Command::Config(command) => config::run(&command),
+        Command::Devices(args) => devices::run(&args),
         _ => Err(Failure::Usage("not built yet".into())),
     }
 }

@@ -1,0 +1,127 @@
+//! `rsm devices`: what this host has, as ibstat and ibv_devinfo say it, and which ports a subnet could be managed from.
+
+use std::fmt::Write;
+use std::io::ErrorKind;
+
+use mad::transport::umad::{Device, DevicePort, SelectError};
+use serde::Serialize;
+
+use crate::args::Devices;
+use crate::failure::Outcome;
+use crate::{host, out};
+
+pub(super) fn run(args: &Devices) -> Outcome {
+    let devices = host::devices()?;
+    if args.json {
+        let shown: Vec<Shown<'_>> = devices.iter().map(Shown::new).collect();
+        return out::json(&shown);
+    }
+    if devices.is_empty() {
+        return Err(SelectError::NoDevice.into());
+    }
+    let mut text = String::new();
+    for device in &devices {
+        describe(&mut text, device);
+    }
+    out::write(&text)
+}
+
+/// A device with what was found out besides.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    device: &'a Device,
+    manageable: Vec<Manageable>,
+}
+
+#[derive(Serialize)]
+struct Manageable {
+    port: u8,
+    manageable: bool,
+    reason: Option<String>,
+}
+
+impl<'a> Shown<'a> {
+    fn new(device: &'a Device) -> Self {
+        let manageable = device.ports.iter().map(|port| {
+            let reason = why_not(port);
+            Manageable { port: port.number.0, manageable: reason.is_none(), reason }
+        });
+        Self { device, manageable: manageable.collect() }
+    }
+}
+
+/// Why this host can't manage a subnet by this port.
+fn why_not(port: &DevicePort) -> Option<String> {
+    if let Some(obstacle) = port.obstacle() {
+        return Some(obstacle.to_string());
+    }
+    let path = port.umad.as_ref()?;
+    match std::fs::File::options().read(true).write(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            Some(format!("no permission to open {path}; run as root"))
+        }
+        _ => None,
+    }
+}
+
+/// The lines of one device. Unknown facts leave their line out.
+fn describe(text: &mut String, device: &Device) {
+    let mut lines = Lines { text, indent: 0 };
+    let kind = device.node_type.map_or_else(|| "Device".to_owned(), |kind| format!("{kind:?}"));
+    lines.title(&format!("{kind} '{}'", device.name));
+    lines.fact("Type", device.hca_type.as_ref());
+    lines.fact("Board", device.board_id.as_ref());
+    lines.fact("Description", device.description.as_ref());
+    lines.fact("Firmware version", device.firmware.as_ref());
+    lines.fact("Hardware version", device.hardware_revision.as_ref());
+    lines.fact("Node GUID", device.node_guid.as_ref());
+    lines.fact("System image GUID", device.system_image_guid.as_ref());
+    lines.fact("Number of ports", Some(&device.ports.len()));
+    #[cfg(feature = "verbs")]
+    super::verbs::describe(&mut lines, &device.name, None);
+    for port in &device.ports {
+        lines.indent = 1;
+        lines.title(&format!("Port {}:", port.number));
+        describe_port(&mut lines, port);
+    }
+}
+
+fn describe_port(lines: &mut Lines<'_>, port: &DevicePort) {
+    lines.fact("State", port.state.map(|s| format!("{s:?}")).as_ref());
+    lines.fact("Physical state", port.phys_state.map(|s| format!("{s:?}")).as_ref());
+    lines.fact("Link layer", Some(&port.link_layer));
+    lines.fact("Rate", port.rate.as_ref());
+    lines.fact("Base LID", Some(&port.lid.map_or(0, |lid| lid.get())));
+    lines.fact("LMC", port.lmc.as_ref());
+    lines.fact("SM LID", Some(&port.sm_lid.map_or(0, |lid| lid.get())));
+    lines.fact("SM SL", port.sm_sl.as_ref());
+    lines.fact("Capability mask", port.capability_mask.map(|mask| format!("{mask:#010x}")).as_ref());
+    lines.fact("Port GUID", port.port_guid.as_ref());
+    lines.fact("GID prefix", port.gid_prefix.map(|prefix| format!("{prefix:#018x}")).as_ref());
+    #[cfg(feature = "verbs")]
+    super::verbs::describe(lines, &port.device, Some(port.number.0));
+    lines.fact("Management device", port.umad.as_ref());
+    let verdict = why_not(port).map_or_else(|| "yes".to_owned(), |reason| format!("no: {reason}"));
+    lines.fact("Manageable", Some(&verdict));
+}
+
+/// Indented lines of facts.
+pub(super) struct Lines<'a> {
+    text: &'a mut String,
+    indent: usize,
+}
+
+impl Lines<'_> {
+    fn title(&mut self, title: &str) {
+        let _ = writeln!(self.text, "{:1$}{title}", "", 4 * self.indent);
+        self.indent += 1;
+    }
+
+    /// `Name: value`, where the value is known.
+    pub(super) fn fact(&mut self, name: &str, value: Option<&impl std::fmt::Display>) {
+        if let Some(value) = value {
+            let _ = writeln!(self.text, "{:1$}{name}: {value}", "", 4 * self.indent);
+        }
+    }
+}
