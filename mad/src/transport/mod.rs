@@ -5,6 +5,7 @@
 //! that receives.
 
 pub mod memory;
+pub mod umad;
 
 use std::time::Duration;
 
