@@ -105,6 +105,8 @@ pub mod smp;
 pub mod vendor;
 
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod packed;
 
 pub use class_port_info::ClassPortInfo;
