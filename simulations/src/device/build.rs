@@ -14,7 +14,7 @@ const P_KEYS: u16 = 64;
 /// GUIDs of an adapter port.
 const ADAPTER_GUIDS: u8 = 32;
 /// Mellanox's OUI, for nodes of which a file says nothing.
-const VENDOR: u32 = 0x0002_c9;
+const VENDOR: u32 = 0x02c9;
 
 /// What every end port can do unless a file says otherwise.
 const END_PORT_CAPABILITIES: u32 = PortInfo::CAP_IS_TRAP_SUPPORTED

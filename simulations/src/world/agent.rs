@@ -37,6 +37,7 @@ pub trait Agent: Any + Send {
 
 /// What an agent wants.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "nearly every output is a datagram; a box would cost an allocation each")]
 pub enum AgentOutput {
     /// Send a datagram.
     Send(Datagram),
@@ -217,7 +218,7 @@ impl World {
     }
 
     /// Hands a packet to the agent that it is for.
-    pub(super) fn to_agent(&mut self, at: End, packet: Packet) {
+    pub(super) fn deliver(&mut self, at: End, packet: Packet) {
         let end = End { node: at.node, port: self.devices[at.node as usize].end_port(at.port) };
         let is_answer =
             packet.mad.header.method().is_response() && packet.mad.header.method() != Method::TRAP_REPRESS;

@@ -217,7 +217,7 @@ impl World {
             if done(self) {
                 return true;
             }
-            if !self.queue.next().is_some_and(|due| due <= until) {
+            if self.queue.next().is_none_or(|due| due > until) {
                 self.now = self.now.max(until);
                 return false;
             }
@@ -257,7 +257,7 @@ impl World {
         if subnet && for_device && self.asked_by(at, &packet).is_none() {
             self.subnet_management(at, &packet);
         } else {
-            self.to_agent(at, packet);
+            self.deliver(at, packet);
         }
     }
 
