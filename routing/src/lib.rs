@@ -4,6 +4,5 @@
 
 pub mod engines;
 pub mod fabric;
-pub mod multicast;
 pub mod routes;
 pub mod verify;

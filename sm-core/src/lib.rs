@@ -9,6 +9,7 @@ pub mod request;
 pub mod sa;
 pub mod settings;
 pub mod snapshot;
+pub mod survey;
 pub mod sweep;
 
 #[cfg(test)]
