@@ -4,5 +4,6 @@
 
 pub mod engines;
 pub mod fabric;
+pub mod multicast;
 pub mod routes;
 pub mod verify;

@@ -1,8 +1,14 @@
 //! A simulated InfiniBand fabric: devices, virtual time, generators, and an emulator that stock tools attach to.
 //!
 //! - [`generate`]: fat trees, tori, dragonflies and their like, with faults on top.
+//! - [`device`]: nodes that answer subnet management packets.
+//! - [`world`]: devices joined by cables, agents on their ports, one event queue in virtual time.
+//! - [`memory`]: a transport onto a simulated fabric in the same process.
 //! - [`emulate`]: the fabric in real time on a local socket.
 #![forbid(unsafe_code)]
 
+pub mod device;
 pub mod emulate;
 pub mod generate;
+pub mod memory;
+pub mod world;

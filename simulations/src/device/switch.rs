@@ -1,0 +1,66 @@
+//! What only switches have: SwitchInfo and the forwarding tables.
+
+use std::collections::BTreeMap;
+
+use mad::types::MulticastLid;
+use mad::wire::smp::SwitchInfo;
+use routing::routes::{LFT_BLOCK, NO_PORT};
+
+/// MLIDs of a MulticastForwardingTable block.
+pub(super) const MFT_BLOCK: usize = 32;
+
+/// The switch's part of a device.
+#[derive(Clone, Debug)]
+pub struct SwitchTables {
+    /// SwitchInfo.
+    pub info: SwitchInfo,
+    /// LinearForwardingTable up to the highest block written; beyond it [`NO_PORT`].
+    pub lft: Vec<u8>,
+    /// MulticastForwardingTable blocks that were written, by (position, block).
+    pub mft: BTreeMap<(u8, u16), [u16; MFT_BLOCK]>,
+}
+
+impl SwitchTables {
+    /// The exit port for a LID as the hardware sees it: nothing above LinearFDBTop.
+    pub fn exit(&self, lid: u16) -> u8 {
+        if lid > self.info.linear_fdb_top.get() {
+            return NO_PORT;
+        }
+        self.lft.get(usize::from(lid)).copied().unwrap_or(NO_PORT)
+    }
+
+    /// A block of the linear table.
+    pub fn linear_block(&self, block: u16) -> [u8; LFT_BLOCK] {
+        let first = usize::from(block) * LFT_BLOCK;
+        let mut out = [NO_PORT; LFT_BLOCK];
+        if let Some(stored) = self.lft.get(first..) {
+            let len = stored.len().min(LFT_BLOCK);
+            out[..len].copy_from_slice(&stored[..len]);
+        }
+        out
+    }
+
+    /// Writes a block of the linear table.
+    pub fn set_linear_block(&mut self, block: u16, entries: &[u8; LFT_BLOCK]) {
+        let first = usize::from(block) * LFT_BLOCK;
+        if self.lft.len() < first + LFT_BLOCK {
+            self.lft.resize(first + LFT_BLOCK, NO_PORT);
+        }
+        self.lft[first..first + LFT_BLOCK].copy_from_slice(entries);
+    }
+
+    /// The ports that a multicast packet leaves by, as bits.
+    pub fn multicast_ports(&self, lid: MulticastLid) -> [u16; 16] {
+        let (block, slot) = ((lid.index() / MFT_BLOCK) as u16, lid.index() % MFT_BLOCK);
+        std::array::from_fn(|position| self.mft.get(&(position as u8, block)).map_or(0, |ports| ports[slot]))
+    }
+
+    /// Forgets all tables, as a switch does that loses power.
+    pub fn clear(&mut self) {
+        self.lft.clear();
+        self.mft.clear();
+        self.info.linear_fdb_top.set(0);
+        self.info.multicast_fdb_top.set(0);
+        self.info.set_port_state_change(1);
+    }
+}

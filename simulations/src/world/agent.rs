@@ -1,0 +1,274 @@
+//! Programs attached to ports: subnet managers, SA clients, the outside world.
+//!
+//! An agent gets what is addressed to its port: answers to what it asked itself, known by the upper half of the transaction
+//! ID, which the world writes as the kernel does; and requests that it accepts, the first agent first.
+
+use std::any::Any;
+use std::collections::VecDeque;
+
+use mad::transport::{Address, Datagram, GlobalRoute};
+use mad::types::{Gid, Guid, PKey, PortNum, Timestamp};
+use mad::wire::smp::PortInfo;
+use mad::wire::{Mad, Method};
+
+use super::queue::Event;
+use super::{Drop, End, Packet, World};
+
+/// Datagrams that a frozen agent finds when it wakes; what comes beyond is lost, as in a kernel's queue.
+const BACKLOG: usize = 4096;
+
+/// A sans-IO machine on a port.
+pub trait Agent: Any + Send {
+    /// Whether the agent takes a request that nobody asked for by name; answers to its own requests reach it anyway.
+    fn accepts(&self, mad: &Mad) -> bool {
+        let _ = mad;
+        true
+    }
+
+    /// A datagram came in; its address is that of the sender.
+    fn receive(&mut self, datagram: Datagram, now: Timestamp);
+
+    /// What the agent wants done now; asked until it says `None`.
+    fn poll(&mut self, now: Timestamp) -> Option<AgentOutput>;
+
+    /// When the agent wants to be polled though nothing came in.
+    fn deadline(&self) -> Option<Timestamp>;
+}
+
+/// What an agent wants.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "nearly every output is a datagram; a box would cost an allocation each")]
+pub enum AgentOutput {
+    /// Send a datagram.
+    Send(Datagram),
+    /// Set or clear the port's IsSM bit.
+    IsSm(bool),
+}
+
+/// Identifies an attached agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AgentId(u32);
+
+/// An agent and its place.
+pub(super) struct Attachment {
+    end: End,
+    agent: Option<Box<dyn Agent>>,
+    is_sm: bool,
+    frozen: bool,
+    backlog: VecDeque<Datagram>,
+    wake_at: Option<Timestamp>,
+}
+
+impl World {
+    /// Attaches an agent to an end port (port 0 of a switch) and polls it at once. `None` when there is no such end port.
+    pub fn attach(&mut self, end: End, agent: Box<dyn Agent>) -> Option<AgentId> {
+        let device = self.devices.get(end.node as usize)?;
+        if !device.end_ports().contains(&end.port.0) {
+            return None;
+        }
+        let id = AgentId(self.agents.len() as u32);
+        let attachment = Attachment {
+            end,
+            agent: Some(agent),
+            is_sm: false,
+            frozen: false,
+            backlog: VecDeque::new(),
+            wake_at: None,
+        };
+        self.agents.push(attachment);
+        self.pump(id);
+        Some(id)
+    }
+
+    /// Takes an agent away, as when its process dies: IsSM goes, what comes for it is lost.
+    pub fn detach(&mut self, id: AgentId) -> Option<Box<dyn Agent>> {
+        self.set_is_sm(id, false);
+        let slot = self.agents.get_mut(id.0 as usize)?;
+        slot.backlog.clear();
+        slot.agent.take()
+    }
+
+    /// Stops an agent (datagrams wait for it) or lets it go on.
+    pub fn freeze(&mut self, id: AgentId, frozen: bool) {
+        let Some(slot) = self.agents.get_mut(id.0 as usize) else { return };
+        slot.frozen = frozen;
+        if frozen {
+            return;
+        }
+        let backlog = std::mem::take(&mut slot.backlog);
+        if let Some(agent) = &mut slot.agent {
+            backlog.into_iter().for_each(|datagram| agent.receive(datagram, self.now));
+        }
+        self.pump(id);
+    }
+
+    /// The agent as the type that it is; `None` when it is another or gone.
+    pub fn agent<T: Agent>(&self, id: AgentId) -> Option<&T> {
+        let agent: &dyn Any = self.agents.get(id.0 as usize)?.agent.as_deref()?;
+        agent.downcast_ref()
+    }
+
+    /// The agent, to be given something to do; [`World::pump`] afterwards.
+    pub fn agent_mut<T: Agent>(&mut self, id: AgentId) -> Option<&mut T> {
+        let agent: &mut dyn Any = self.agents.get_mut(id.0 as usize)?.agent.as_deref_mut()?;
+        agent.downcast_mut()
+    }
+
+    /// Where an agent is attached.
+    pub fn agent_end(&self, id: AgentId) -> Option<End> {
+        self.agents.get(id.0 as usize).map(|slot| slot.end)
+    }
+
+    /// Carries out what an agent wants, and notes when it wants to be asked again.
+    pub fn pump(&mut self, id: AgentId) {
+        let Some(slot) = self.agents.get_mut(id.0 as usize).filter(|slot| !slot.frozen) else { return };
+        let Some(mut agent) = slot.agent.take() else { return };
+        while let Some(output) = agent.poll(self.now) {
+            match output {
+                AgentOutput::Send(datagram) => self.send(id, &datagram),
+                AgentOutput::IsSm(is_sm) => self.set_is_sm(id, is_sm),
+            }
+        }
+        let deadline = agent.deadline();
+        let slot = &mut self.agents[id.0 as usize];
+        slot.agent = Some(agent);
+        if let Some(deadline) = deadline {
+            // A deadline that has passed without output must not stop the clock.
+            let when = deadline.max(Timestamp(self.now.0 + 1));
+            if slot.wake_at.is_none_or(|at| when < at) {
+                slot.wake_at = Some(when);
+                self.queue.push(when, Event::Wake(id));
+            }
+        }
+    }
+
+    pub(super) fn wake(&mut self, id: AgentId) {
+        // An agent whose deadline moved up was given an earlier wake-up; the later one then comes for nothing.
+        if self.agents[id.0 as usize].wake_at == Some(self.now) {
+            self.agents[id.0 as usize].wake_at = None;
+            self.pump(id);
+        }
+    }
+
+    /// Sets or clears the IsSM bit of an agent's port; the bit stays while any agent of the port wants it. A change is told
+    /// by trap 144.
+    pub fn set_is_sm(&mut self, id: AgentId, is_sm: bool) {
+        let Some(slot) = self.agents.get_mut(id.0 as usize) else { return };
+        slot.is_sm = is_sm;
+        let end = slot.end;
+        let any = self.agents.iter().any(|slot| slot.end == end && slot.is_sm);
+        let Some(port) = self.devices[end.node as usize].port_mut(end.port) else { return };
+        let old = port.info.capability_mask.get();
+        let new = if any { old | PortInfo::CAP_IS_SM } else { old & !PortInfo::CAP_IS_SM };
+        if new != old {
+            port.info.capability_mask.set(new);
+            self.raise_capability_trap(end, 0);
+        }
+    }
+
+    /// Sends a datagram from an agent's port, as [`AgentOutput::Send`] does.
+    pub fn send(&mut self, id: AgentId, datagram: &Datagram) {
+        let Some(slot) = self.agents.get(id.0 as usize) else { return };
+        let end = slot.end;
+        let mut mad = datagram.mad;
+        if !mad.header.method().is_response() {
+            let low = mad.header.transaction_id.get() & 0xffff_ffff;
+            mad.header.transaction_id.set(u64::from(id.0 + 1) << 32 | low);
+        }
+        self.stats.count_sent(&mad.header);
+        let packet = self.packet(end, &datagram.address, mad);
+        self.emit(end, packet, std::time::Duration::ZERO);
+    }
+
+    /// A datagram as the port puts it on the wire.
+    pub(super) fn packet(&self, end: End, to: &Address, mad: Mad) -> Packet {
+        let port = &self.devices[end.node as usize].ports[end.port.index()];
+        let own = port.info.base_lid.get();
+        let grh = to.grh.map(|grh| {
+            let guid = match grh.gid_index {
+                0 => port.guid,
+                index => port.alias_guids.get(usize::from(index)).copied().unwrap_or(0),
+            };
+            GlobalRoute { gid: Gid::new(port.info.gid_prefix.get(), Guid(guid)), gid_index: 0, ..grh }
+        });
+        let directed = to.lid == mad::types::Lid::PERMISSIVE;
+        Packet {
+            mad,
+            slid: if directed { to.lid } else { own | u16::from(to.path_bits) },
+            dlid: to.lid,
+            sl: to.sl,
+            p_key: port.p_key(to.pkey_index),
+            source_qpn: to.qpn,
+            dest_qpn: to.qpn,
+            qkey: to.qkey,
+            grh,
+        }
+    }
+
+    /// The agent at the packet's destination that asked for it: by the upper half of the transaction ID.
+    pub(super) fn asked_by(&self, at: End, packet: &Packet) -> Option<AgentId> {
+        let header = &packet.mad.header;
+        if !header.method().is_response() {
+            return None;
+        }
+        let index = (header.transaction_id.get() >> 32).checked_sub(1)?;
+        let slot = self.agents.get(usize::try_from(index).ok()?)?;
+        let end = End { node: at.node, port: self.devices[at.node as usize].end_port(at.port) };
+        (slot.end == end && slot.agent.is_some()).then_some(AgentId(index as u32))
+    }
+
+    /// Hands a packet to the agent that it is for.
+    pub(super) fn deliver(&mut self, at: End, packet: Packet) {
+        let end = End { node: at.node, port: self.devices[at.node as usize].end_port(at.port) };
+        let is_answer =
+            packet.mad.header.method().is_response() && packet.mad.header.method() != Method::TRAP_REPRESS;
+        let taker = self.asked_by(at, &packet).or_else(|| {
+            let accepts = |slot: &Attachment| {
+                slot.end == end && slot.agent.as_ref().is_some_and(|agent| agent.accepts(&packet.mad))
+            };
+            let index = (!is_answer).then(|| self.agents.iter().position(accepts))??;
+            Some(AgentId(index as u32))
+        });
+        let Some(id) = taker else { return self.stats.drop(Drop::NoAgent) };
+        let port = &self.devices[end.node as usize].ports[end.port.index()];
+        let index = if packet.is_smp() { Some(0) } else { matching_index(&port.p_keys, packet.p_key) };
+        let Some(index) = index else { return self.bad_p_key(end, &packet) };
+        let path_bits = (packet.dlid & ((1 << port.info.lmc()) - 1)) as u8;
+        let datagram = packet.received(index, path_bits);
+        let slot = &mut self.agents[id.0 as usize];
+        if slot.frozen {
+            if slot.backlog.len() < BACKLOG {
+                slot.backlog.push_back(datagram);
+            } else {
+                self.stats.drop(Drop::Backlog);
+            }
+            return;
+        }
+        if let Some(agent) = &mut slot.agent {
+            agent.receive(datagram, self.now);
+        }
+        self.pump(id);
+    }
+
+    /// A packet whose P_Key no entry of the port's table matches: counted, told by trap 257, dropped (10.9.3).
+    fn bad_p_key(&mut self, end: End, packet: &Packet) {
+        self.stats.drop(Drop::PKey);
+        if let Some(port) = self.devices[end.node as usize].port_mut(end.port) {
+            let count = port.info.p_key_violations.get();
+            port.info.p_key_violations.set(count.saturating_add(1));
+        }
+        self.raise_p_key_trap(end, packet);
+    }
+}
+
+/// The index of the first P_Key that matches.
+fn matching_index(table: &[PKey], key: PKey) -> Option<u16> {
+    table.iter().position(|own| own.matches(key)).map(|index| index as u16)
+}
+
+impl End {
+    /// A port of a device.
+    pub const fn new(node: u32, port: u8) -> Self {
+        Self { node, port: PortNum(port) }
+    }
+}
