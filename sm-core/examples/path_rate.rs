@@ -24,7 +24,8 @@ fn main() {
         let source = Address::gsi(snapshot.sm.lid.get(), ServiceLevel(0));
 
         let mut mad = SaMad::request(Method::GET, PathRecord::ID, 0);
-        mad.component_mask.set(PathRecord::DGID | PathRecord::SGID | PathRecord::NUMB_PATH | PathRecord::REVERSIBLE);
+        mad.component_mask
+            .set(PathRecord::DGID | PathRecord::SGID | PathRecord::NUMB_PATH | PathRecord::REVERSIBLE);
         let mut template = PathRecord::new_zeroed();
         template.set_numb_path(1);
         template.set_reversible(1);
@@ -49,6 +50,9 @@ fn main() {
             panic!("no table");
         };
         let paths = (records.len() / PathRecord::TABLE_LEN) as f64 / start.elapsed().as_secs_f64();
-        println!("{:5} end ports: {gets:10.0} Gets/s, {paths:10.0} records/s in a table of all pairs", ports.len());
+        println!(
+            "{:5} end ports: {gets:10.0} Gets/s, {paths:10.0} records/s in a table of all pairs",
+            ports.len()
+        );
     }
 }

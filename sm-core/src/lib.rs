@@ -3,13 +3,15 @@
 
 pub mod apply;
 pub mod config;
+pub mod daemon;
 pub mod observed;
 pub mod plan;
 pub mod request;
 pub mod sa;
 pub mod settings;
+pub mod sm;
 pub mod snapshot;
-pub mod survey;
+pub mod store;
 pub mod sweep;
 
 #[cfg(test)]

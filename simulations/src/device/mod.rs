@@ -5,8 +5,9 @@
 //! what has to be told to somebody else, leaves it as an [`Effect`] which [`crate::world`] carries out.
 //! Tables take the space of what was written, so that tens of thousands of devices fit in memory.
 
+mod attribute;
 mod build;
-pub mod notices;
+mod notice;
 mod port;
 mod port_info;
 mod quirk;
@@ -18,8 +19,10 @@ mod tables;
 mod tests;
 
 use mad::types::{Guid, NodeType, PortNum};
-use mad::wire::smp::{NodeInfo, Notice};
+use mad::wire::smp::NodeInfo;
 
+pub use attribute::name_of;
+pub use notice::{TRAP_LEN, Trap};
 pub use port::{DevicePort, ExtendedSpeeds};
 pub use quirk::{Misbehaviour, Quirk};
 pub use sma::Answer;
@@ -65,8 +68,8 @@ pub enum Effect {
         /// The old top.
         from: u16,
     },
-    /// A trap was repressed: this notice need not be repeated.
-    Repress(Notice),
+    /// A trap was repressed: this notice (the first 64 bytes) need not be repeated.
+    Repress(Trap),
     /// An SMP had the wrong M_Key: what trap 256 tells.
     MKeyViolation {
         /// The end port whose key it was.

@@ -6,9 +6,10 @@ use mad::types::{Guid, PortState};
 use mad::wire::Attribute;
 use mad::wire::smp::{LinearForwardingTable, PortInfo, SwitchInfo};
 use routing::fabric::NodeId;
+use routing::verify::transition::Write;
 
-use super::steps::{configuration, desired_block, switch_info, top_to_set};
-use super::{Apply, Failure, NotKept};
+use super::steps::{configuration, desired_block, switch_info, top_to_set, transition_block};
+use super::{Apply, Block, Failure, NotKept};
 use crate::plan::fields::{FieldSet, PortField};
 use crate::plan::ports::PortPlan;
 use crate::request::{Answer, SmpRequest};
@@ -30,6 +31,13 @@ pub enum Job {
         /// Block of 64 LIDs.
         block: u16,
     },
+    /// One block of a switch in service, in the proven order.
+    Write {
+        /// Step of the plan's transition.
+        step: u32,
+        /// Index in the step's writes.
+        index: u32,
+    },
     /// PortInfo.
     Port {
         /// Index in the plan's ports.
@@ -49,10 +57,11 @@ impl Apply {
         match *job {
             Job::Switch { node, last } => self.switch_request(node, last),
             Job::Table { switch, block } => {
-                let (node, guid) = (self.plan.graph.node(switch), self.plan.graph.guid(switch));
-                let table = LinearForwardingTable { ports: desired_block(self, switch, usize::from(block)) };
-                self.counts.add(LinearForwardingTable::ID);
-                Some(SmpRequest::set(self.path(node)?, guid, u32::from(block), &table))
+                self.table_request(switch, block, desired_block(self, switch, usize::from(block)))
+            }
+            Job::Write { step, index } => {
+                let write = self.write(step, index)?;
+                self.table_request(write.switch, write.block, transition_block(self, &write))
             }
             Job::Port { index, activate } => self.port_request(index, activate),
             Job::ReadPort { index } => {
@@ -66,7 +75,16 @@ impl Apply {
     pub(super) fn job_answered(&mut self, job: Job, answer: &Answer) {
         match job {
             Job::Switch { node, .. } => self.switch_answered(node, answer),
-            Job::Table { switch, block } => self.table_answered(switch, block, answer),
+            Job::Table { switch, block } => {
+                let asked = desired_block(self, switch, usize::from(block));
+                self.table_answered(switch, block, &asked, answer);
+            }
+            Job::Write { step, index } => {
+                if let Some(write) = self.write(step, index) {
+                    let asked = transition_block(self, &write);
+                    self.table_answered(write.switch, write.block, &asked, answer);
+                }
+            }
             Job::Port { index, activate } => self.port_answered(index, activate, answer),
             Job::ReadPort { index } => self.port_read(index, answer),
         }
@@ -98,15 +116,24 @@ impl Apply {
         Arc::make_mut(&mut self.observed).record_switch_info(node, &info);
     }
 
-    fn table_answered(&mut self, switch: u32, block: u16, answer: &Answer) {
+    fn write(&self, step: u32, index: u32) -> Option<Write> {
+        self.plan.transition.get(step as usize)?.writes.get(index as usize).copied()
+    }
+
+    fn table_request(&mut self, switch: u32, block: u16, content: Block) -> Option<SmpRequest> {
         let (node, guid) = (self.plan.graph.node(switch), self.plan.graph.guid(switch));
-        let asked = desired_block(self, switch, usize::from(block));
+        let table = LinearForwardingTable { ports: content };
+        self.counts.add(LinearForwardingTable::ID);
+        Some(SmpRequest::set(self.path(node)?, guid, u32::from(block), &table))
+    }
+
+    fn table_answered(&mut self, switch: u32, block: u16, asked: &Block, answer: &Answer) {
+        let (node, guid) = (self.plan.graph.node(switch), self.plan.graph.guid(switch));
+        let tables = Arc::make_mut(&mut self.ground.tables);
         match answer.attribute::<LinearForwardingTable>() {
-            Some(table) if table.ports == asked => {
-                self.ground.tables.confirm(guid, usize::from(block), &asked);
-            }
+            Some(table) if table.ports == *asked => tables.confirm(guid, usize::from(block), asked),
             Some(table) => {
-                self.ground.tables.confirm(guid, usize::from(block), &table.ports);
+                tables.confirm(guid, usize::from(block), &table.ports);
                 self.unconfirmed.insert(guid);
                 self.failed_because(
                     node,
@@ -115,7 +142,7 @@ impl Apply {
                 );
             }
             None => {
-                self.ground.tables.doubt(guid, usize::from(block));
+                tables.doubt(guid, usize::from(block));
                 self.unconfirmed.insert(guid);
                 self.failed(node, format!("LinearForwardingTable block {block}"), answer);
             }

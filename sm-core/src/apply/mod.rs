@@ -8,7 +8,8 @@
 //! 1. SwitchInfo: PortStateChange is cleared before anything is configured, so that a restart shows at the next look (B04);
 //! 2. tables of switches over which nothing can flow yet;
 //! 3. ports 0 and links between switches: settings and ARMED in one Set; 4. those links ACTIVE;
-//! 5. tables of switches in service, the block with the subnet manager's own LID last (B29);
+//! 5. tables of switches in service, in the order that the verifier proved free of loops and cuts; what it knew nothing
+//!    of after that, the block with the subnet manager's own LID last (B29);
 //! 6. LinearFDBTop where raising it earlier would have put unknown entries in force;
 //! 7. links of hosts: settings and ARMED; 8. ACTIVE, with ClientReregister (B72).
 //!
@@ -31,14 +32,14 @@ use crate::request::{Answer, SmpRequest};
 pub use jobs::Job;
 pub use quirks::Quirks;
 pub use report::{Failure, NotKept, SetCounts};
-use steps::{STEPS, Step};
+use steps::Step;
 pub use tables::{Block, KnownTables};
 
 /// What apply starts from, and hands back changed by the replies.
 #[derive(Clone, Debug, Default)]
 pub struct Ground {
     /// Tables as far as they are known.
-    pub tables: KnownTables,
+    pub tables: Arc<KnownTables>,
     /// Fields that ports don't keep.
     pub quirks: Quirks,
 }
@@ -49,7 +50,7 @@ pub struct Apply {
     plan: Arc<Plan>,
     observed: Arc<Observed>,
     ground: Ground,
-    step: usize,
+    steps: VecDeque<Step>,
     queue: VecDeque<Job>,
     outstanding: usize,
     answered: usize,
@@ -86,11 +87,12 @@ pub struct Applied {
 impl Apply {
     /// Starts. `observed` is the picture that the plan was made from.
     pub fn new(plan: Arc<Plan>, observed: Arc<Observed>, ground: Ground) -> Self {
+        let steps = steps::all(&plan);
         Self {
             plan,
             observed,
             ground,
-            step: 0,
+            steps,
             queue: VecDeque::new(),
             outstanding: 0,
             answered: 0,
@@ -115,9 +117,8 @@ impl Apply {
             if self.outstanding > 0 {
                 return None;
             }
-            let step = STEPS.get(self.step)?;
-            self.step += 1;
-            self.queue = self.jobs(*step).into();
+            let step = self.steps.pop_front()?;
+            self.queue = steps::jobs(self, step).into();
         }
     }
 
@@ -130,7 +131,7 @@ impl Apply {
 
     /// Whether nothing is in flight and no step is left. Call [`Apply::next_request`] until it gives `None` before.
     pub fn is_done(&self) -> bool {
-        self.outstanding == 0 && self.queue.is_empty() && self.step == STEPS.len()
+        self.outstanding == 0 && self.queue.is_empty() && self.steps.is_empty()
     }
 
     /// Requests that ended, and those known to be open in this step.
@@ -141,7 +142,7 @@ impl Apply {
     /// Gives up what is not sent yet; requests in flight still have to be answered before it is done.
     pub fn stop(&mut self) {
         self.queue.clear();
-        self.step = STEPS.len();
+        self.steps.clear();
     }
 
     /// Closes it when it is done.
@@ -155,9 +156,5 @@ impl Apply {
             stuck: self.stuck,
             reregistered: self.reregistered,
         }
-    }
-
-    fn jobs(&self, step: Step) -> Vec<Job> {
-        steps::jobs(self, step)
     }
 }

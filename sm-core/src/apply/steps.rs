@@ -1,16 +1,19 @@
 //! Which Sets a step consists of: always desired minus what is confirmed, at the moment when the step begins (B30).
 
+use std::collections::VecDeque;
+
 use mad::types::{Guid, PortState};
 use mad::wire::smp::{PortInfo, SwitchInfo};
 use routing::fabric::{NodeId, PortRef};
 use routing::routes::{LFT_BLOCK, NO_PORT};
+use routing::verify::transition::Write;
 
 use super::Apply;
 use super::jobs::Job;
 use super::tables::Block;
-use crate::plan::SwitchPlan;
 use crate::plan::fields::FieldSet;
 use crate::plan::ports::{PortPlan, PortRole};
+use crate::plan::{Plan, SwitchPlan};
 
 /// A step; a barrier stands between any two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +22,8 @@ pub(super) enum Step {
     IdleTables,
     ConfigureSwitchLinks,
     ActivateSwitchLinks,
+    /// One step of the proven order.
+    Transition(usize),
     TablesInService,
     OwnLidTables,
     RaiseTops,
@@ -26,22 +31,26 @@ pub(super) enum Step {
     ActivateEdges,
 }
 
-pub(super) const STEPS: [Step; 9] = [
-    Step::AcknowledgeSwitches,
-    Step::IdleTables,
-    Step::ConfigureSwitchLinks,
-    Step::ActivateSwitchLinks,
-    Step::TablesInService,
-    Step::OwnLidTables,
-    Step::RaiseTops,
-    Step::ConfigureEdges,
-    Step::ActivateEdges,
-];
+/// All steps of a plan.
+pub(super) fn all(plan: &Plan) -> VecDeque<Step> {
+    let before =
+        [Step::AcknowledgeSwitches, Step::IdleTables, Step::ConfigureSwitchLinks, Step::ActivateSwitchLinks];
+    let after = [
+        Step::TablesInService,
+        Step::OwnLidTables,
+        Step::RaiseTops,
+        Step::ConfigureEdges,
+        Step::ActivateEdges,
+    ];
+    let transition = (0..plan.transition.len()).map(Step::Transition);
+    before.into_iter().chain(transition).chain(after).collect()
+}
 
 pub(super) fn jobs(apply: &Apply, step: Step) -> Vec<Job> {
     match step {
         Step::AcknowledgeSwitches => switch_jobs(apply, false),
         Step::RaiseTops => switch_jobs(apply, true),
+        Step::Transition(step) => transition_jobs(apply, step),
         Step::IdleTables => table_jobs(apply, |s| s.idle),
         Step::TablesInService => table_jobs(apply, |s| !s.idle && !s.own_lid),
         Step::OwnLidTables => table_jobs(apply, |s| !s.idle && s.own_lid),
@@ -113,6 +122,22 @@ fn table_jobs(apply: &Apply, wanted: impl Fn(&BlockFacts) -> bool) -> Vec<Job> {
     // Block by block over all switches, so that no single switch is flooded.
     jobs.sort_by_key(|job| if let Job::Table { block, .. } = job { *block } else { 0 });
     jobs
+}
+
+/// Writes of the proven order that are not in force already.
+fn transition_jobs(apply: &Apply, step: usize) -> Vec<Job> {
+    let Some(planned) = apply.plan.transition.get(step) else { return Vec::new() };
+    let due = |(_, write): &(usize, &Write)| {
+        let guid = apply.plan.graph.guid(write.switch);
+        apply.ground.tables.get(guid, usize::from(write.block)) != Some(&transition_block(apply, write))
+    };
+    let writes = planned.writes.iter().enumerate();
+    writes.filter(due).map(|(index, _)| Job::Write { step: step as u32, index: index as u32 }).collect()
+}
+
+/// What a block holds after a write of the proven order.
+pub(super) fn transition_block(apply: &Apply, write: &Write) -> Block {
+    write.content(&apply.plan.old_tables, &apply.plan.routes.lfts)
 }
 
 /// The last block in force: up to the highest routed LID, or to LinearFDBTop as it was found, whose entries are to be

@@ -14,8 +14,10 @@ use std::sync::Arc;
 
 use mad::types::{Guid, Lid, NodeType, PortNum};
 use routing::fabric::{Fabric, NodeId, PortRef, SwitchGraph};
-use routing::routes::Routes;
+use routing::routes::{LFT_BLOCK, LftMatrix, Routes};
+use routing::verify::transition;
 
+use crate::apply::KnownTables;
 use crate::observed::Observed;
 use crate::settings::PlanSettings;
 use lids::{Applicant, LidMemory, LidPlan, LidRange};
@@ -35,6 +37,8 @@ pub struct PlanInput {
     pub stuck: BTreeSet<Guid>,
     /// Whether all LIDs, remembered and held, are given up.
     pub reassign: bool,
+    /// The tables in the switches as far as they are known, for a safe way from them to the new ones.
+    pub tables: Arc<KnownTables>,
 }
 
 /// What a switch shall hold besides its ports and its table.
@@ -61,6 +65,11 @@ pub struct Plan {
     pub routes: Arc<Routes>,
     /// What the verifier says of them.
     pub verdict: Verdict,
+    /// The order in which blocks of switches in service are written, so that no mix of old and new entries holds a loop
+    /// or cuts a path (B29). Empty where nothing was known before.
+    pub transition: Vec<transition::Step>,
+    /// The entries that the transition begins with.
+    pub old_tables: LftMatrix,
     /// Switches.
     pub switches: Vec<SwitchPlan>,
     /// Ports with a use.
@@ -98,6 +107,11 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
     let usable = |a: PortRef, b: PortRef| usable(observed, a) && usable(observed, b);
     let graph = SwitchGraph::with_links(&fabric, usable);
     let routed = routes::route(&graph, observed, &input.settings)?;
+    let old_tables = known_matrix(&graph, &input.tables, &routed.routes.lfts);
+    let transition = match &old_tables {
+        Some(old) => transition::plan(&graph, old, &routed.routes.lfts),
+        None => Vec::new(),
+    };
     let ports = plan_ports(observed, &lids, sm_lid, &input.settings);
     let switches = observed
         .fabric
@@ -114,9 +128,28 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
         graph: Arc::new(graph),
         routes: Arc::new(routed.routes),
         verdict: routed.verdict,
+        transition,
+        old_tables: old_tables.unwrap_or_default(),
         switches,
         ports,
     })
+}
+
+/// What is known of the switches' tables, in the shape of the new ones; `None` when nothing is.
+fn known_matrix(graph: &SwitchGraph, known: &KnownTables, new: &LftMatrix) -> Option<LftMatrix> {
+    let count = graph.switch_count();
+    if !(0..count as u32).any(|s| known.knows(graph.guid(s))) {
+        return None;
+    }
+    let mut old = LftMatrix::new(count, u16::try_from(new.stride().saturating_sub(1)).unwrap_or(u16::MAX));
+    for switch in 0..count as u32 {
+        for (block, part) in old.row_mut(switch).chunks_mut(LFT_BLOCK).enumerate() {
+            if let Some(content) = known.get(graph.guid(switch), block) {
+                part.copy_from_slice(content);
+            }
+        }
+    }
+    Some(old)
 }
 
 /// The port whose LID is the subnet manager's: its own port, or port 0 of the switch that it sits on.

@@ -4,16 +4,19 @@ use mad::types::PortNum;
 use routing::engines::{self, RoutingInput};
 use routing::fabric::{PortRef, SwitchGraph};
 use routing::routes::Routes;
+use routing::verify::{self, Report};
 
 use super::PlanError;
 use crate::observed::Observed;
 use crate::settings::PlanSettings;
 
 /// The verifier's opinion.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Verdict {
     /// The engine that made the tables.
     pub engine: String,
+    /// What the verifier found. Tables that do not reach every LID are not used at all; credit loops are reported.
+    pub report: Report,
     /// Engines before it that refused the fabric, with their reasons (B21).
     pub refused: Vec<String>,
 }
@@ -38,7 +41,11 @@ pub(super) fn route(
     let in_words = |errors: Vec<engines::RoutingError>| errors.iter().map(ToString::to_string).collect();
     let (routes, refused) = engines::route_chain(&settings.engines, graph, &input)
         .map_err(|errors| PlanError::NoEngine(in_words(errors)))?;
-    let verdict = Verdict { engine: routes.engine.clone(), refused: in_words(refused) };
+    let report = verify::check(graph, &routes, verify::Options::default());
+    if !report.reaches_all() {
+        return Err(PlanError::WrongRoutes { engine: routes.engine, faults: vec![report.to_string()] });
+    }
+    let verdict = Verdict { engine: routes.engine.clone(), report, refused: in_words(refused) };
     Ok(Routed { routes, verdict })
 }
 

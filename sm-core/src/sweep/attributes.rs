@@ -102,18 +102,39 @@ impl Sweep {
         if switch && port == PortNum::MANAGEMENT {
             self.management_port_answered(guid, end, &info);
         } else {
-            self.external_port_answered(guid, end, &info);
+            self.external_port_answered(end, &info);
+        }
+    }
+
+    /// PortInfo, in the way that the port understands (B10).
+    pub(super) fn ask_port(&mut self, guid: Guid, port: PortNum) {
+        let switch = |o: &crate::observed::Observed| {
+            let node = o.fabric.find(guid)?;
+            let port_0 = PortRef { node, port: PortNum::MANAGEMENT };
+            o.fabric.node(node).is_switch().then(|| o.port_info(port_0).copied())?
+        };
+        let able = self
+            .observed()
+            .and_then(switch)
+            .is_some_and(|info| info.has_capability(PortInfo::CAP_EXTENDED_SPEEDS));
+        let extended = able && port.0 != 0 && !self.no_extended.contains(&(guid, port));
+        self.ask(What::Port { guid, port, extended });
+    }
+
+    /// What was known of a port that has stopped answering is no longer.
+    fn forget(&mut self, end: PortRef) {
+        if self.observed().is_some_and(|o| o.port_info(end).is_some())
+            && let Some(observed) = self.observed_mut()
+        {
+            observed.forget_port_info(end);
         }
     }
 
     fn port_unanswered(&mut self, guid: Guid, end: PortRef, extended: bool, switch: bool, answer: &Answer) {
         if extended && matches!(answer, Answer::Refused(_)) {
             // Says that it can, and refuses the modifier: read without.
-            self.ask(What::Port { guid, port: end.port, extended: false });
-            if let Some(observed) = self.observed_mut() {
-                observed.forget_port_info(end);
-            }
             self.no_extended.insert((guid, end.port));
+            self.ask_port(guid, end.port);
             return;
         }
         if switch && end.port == PortNum::MANAGEMENT {
@@ -121,9 +142,7 @@ impl Sweep {
             return self.refuse_node(guid, FindingKind::Unanswered, &reason);
         }
         self.unanswered(guid, &format!("PortInfo of port {}", end.port), answer);
-        if let Some(observed) = self.observed_mut() {
-            observed.forget_port_info(end);
-        }
+        self.forget(end);
     }
 
     /// Whether a port must be asked with bit 31 to tell of extended speeds (B10): it can them, yet shows none. The
@@ -141,26 +160,32 @@ impl Sweep {
         let Some(observed) = self.observed_mut() else { return };
         observed.record_port_info(end, info);
         let ports = observed.fabric.node(end.node).num_ports;
-        let extended = info.has_capability(PortInfo::CAP_EXTENDED_SPEEDS);
         for port in (1..=ports).map(PortNum) {
-            let extended = extended && !self.no_extended.contains(&(guid, port));
-            self.ask(What::Port { guid, port, extended });
+            self.ask_port(guid, port);
         }
         self.ask_manager(end, info);
     }
 
-    fn external_port_answered(&mut self, guid: Guid, end: PortRef, info: &PortInfo) {
+    fn external_port_answered(&mut self, end: PortRef, info: &PortInfo) {
         if self.look.is_some() {
             self.port_looked_at(end, info);
         }
-        let Some(observed) = self.observed_mut() else { return };
-        if observed.port_info(end) != Some(info) {
-            observed.record_port_info(end, info);
+        if self.observed().and_then(|o| o.port_info(end)).is_some_and(|known| same_but_counters(known, info))
+        {
+            return self.ask_beyond(end, info); // nothing new: a picture that is shared stays shared
         }
+        let Some(observed) = self.observed_mut() else { return };
+        observed.record_port_info(end, info);
+        self.ask_beyond(end, info);
+    }
+
+    fn ask_beyond(&mut self, end: PortRef, info: &PortInfo) {
+        let Some(observed) = self.observed() else { return };
         let up = info.port_state().is_some_and(PortState::is_up);
         let passable = observed.fabric.node(end.node).is_switch() || end == observed.local;
-        if up && passable && observed.fabric.peer(end).is_none() {
-            self.ask(What::Node(Some((guid, end.port))));
+        let unknown = observed.fabric.peer(end).is_none();
+        if let Some(place) = self.place(end).filter(|_| up && passable && unknown) {
+            self.ask(What::Node(Some(place)));
         }
         self.ask_manager(end, info);
     }
@@ -186,4 +211,13 @@ impl Sweep {
         observed.managers.retain(|manager| manager.port != port);
         observed.managers.push(OtherManager { port, guid, info });
     }
+}
+
+/// Whether two readings differ in counters at most.
+fn same_but_counters(a: &PortInfo, b: &PortInfo) -> bool {
+    let mut b = *b;
+    (b.m_key_violations, b.p_key_violations) = (a.m_key_violations, a.p_key_violations);
+    b.q_key_violations = a.q_key_violations;
+    b.set_client_reregister(a.client_reregister());
+    *a == b
 }

@@ -26,8 +26,14 @@ pub(super) struct Look {
 }
 
 impl Sweep {
-    /// A look at `observed`; `watched` are dangling ports that it is time to ask again (B05).
-    pub fn look(settings: SweepSettings, observed: Arc<Observed>, watched: &[(Guid, PortNum)]) -> Self {
+    /// A look at `observed`; `watched` are dangling ports that it is time to ask again (B05), `doubtful` ports of which
+    /// somebody said that they have changed. What was not answered before is asked again too.
+    pub fn look(
+        settings: SweepSettings,
+        observed: Arc<Observed>,
+        watched: &[(Guid, PortNum)],
+        doubtful: &[(Guid, PortNum)],
+    ) -> Self {
         let mut sweep = Self::new(settings, None);
         let guids: Vec<Guid> = observed.fabric.switches().map(|(_, node)| node.guid).collect();
         for (_, node) in observed.fabric.nodes() {
@@ -44,7 +50,25 @@ impl Sweep {
         for place in watched {
             sweep.ask(What::Node(Some(*place)));
         }
+        for (guid, port) in doubtful {
+            sweep.ask_port(*guid, *port);
+        }
+        sweep.ask_what_is_missing();
         sweep
+    }
+
+    /// Attributes that were not answered in the sweep before.
+    fn ask_what_is_missing(&mut self) {
+        let Some(observed) = self.observed.clone() else { return };
+        for (id, node) in &observed.nodes {
+            let facts = observed.fabric.node(*id);
+            if node.description == [0; 64] {
+                self.ask(What::Description(facts.guid));
+            }
+            for (number, _) in facts.numbered_ports().filter(|(n, _)| node.port_info(*n).is_none()) {
+                self.ask_port(facts.guid, number);
+            }
+        }
     }
 
     /// Our own port, where it is an adapter's: no switch would tell us that it lost its link.
@@ -125,7 +149,7 @@ impl Sweep {
         if !switch {
             self.ask(What::Description(guid));
         }
-        self.ask(What::Port { guid, port, extended: false });
+        self.ask_port(guid, port);
     }
 
     /// What comes when all that was asked is answered. False: nothing.
@@ -137,7 +161,7 @@ impl Sweep {
             self.renew_paths();
             for (guid, port) in std::mem::take(&mut self.orphaned) {
                 if self.id(guid).is_some() {
-                    self.ask(What::Port { guid, port, extended: false });
+                    self.ask_port(guid, port);
                 }
             }
             return true;

@@ -126,8 +126,12 @@ pub struct Sweep {
     /// Links that this look has walked, both ways round.
     confirmed: HashSet<(Place, Place)>,
     look_again: bool,
+    findings: Vec<Finding>,
     failure: Option<SweepError>,
 }
+
+/// More findings than these are not worth reading, and a hostile fabric must not fill the memory.
+const MAX_FINDINGS: usize = 4096;
 
 impl Sweep {
     /// A walk from nothing.
@@ -152,6 +156,7 @@ impl Sweep {
             orphaned: Vec::new(),
             confirmed: HashSet::new(),
             look_again: false,
+            findings: Vec::new(),
             failure: None,
         }
     }
@@ -299,9 +304,11 @@ impl Sweep {
         self.observed().map_or_else(String::new, |o| format!("port {} of {}", end.port, o.name(end.node)))
     }
 
+    /// Notes a finding, once.
     fn finding(&mut self, kind: FindingKind, path: DirectedPath, text: String) {
-        if let Some(observed) = self.observed_mut() {
-            observed.findings.push(Finding { kind, path, text });
+        let finding = Finding { kind, path, text };
+        if self.findings.len() < MAX_FINDINGS && !self.findings.contains(&finding) {
+            self.findings.push(finding);
         }
     }
 

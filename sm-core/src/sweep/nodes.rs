@@ -123,7 +123,7 @@ impl Sweep {
         if self.look.is_some() {
             self.peer_met_again(guid, port, switch);
         } else if !switch && !read {
-            self.ask(What::Port { guid, port, extended: false });
+            self.ask_port(guid, port);
         }
     }
 
@@ -154,7 +154,7 @@ impl Sweep {
             if let Some(observed) = self.observed_mut() {
                 observed.renew_paths();
             }
-            self.ask(What::Port { guid, port, extended: false });
+            self.ask_port(guid, port);
         }
     }
 

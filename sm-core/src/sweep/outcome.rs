@@ -7,7 +7,7 @@ use mad::types::{Guid, PortState};
 use routing::routes::LFT_BLOCK;
 
 use super::{Guids, Sweep};
-use crate::observed::{Observed, ObservedNode};
+use crate::observed::{Finding, Observed, ObservedNode};
 
 /// Blocks of a linear forwarding table as they were read; `None` for one that was not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub struct SweepResult {
     pub tables: BTreeMap<Guid, FoundTable>,
     /// Switches that were reset since the picture before: what was known of their tables holds no longer (B04).
     pub reset: Guids,
+    /// What this sweep met that was wrong; also in the picture, unless nothing has changed there.
+    pub findings: Vec<Finding>,
     /// Whether anything differs from the picture that a look began with. Always true of a full sweep.
     pub changed: bool,
     /// Whether a cable was moved meanwhile, so that it is worth looking again soon.
@@ -60,11 +62,21 @@ impl Sweep {
             observed = Arc::new(observed.in_walking_order());
         }
         let changed = !looked || !same(&observed, before);
+        if changed {
+            Arc::make_mut(&mut observed).findings.clone_from(&self.findings);
+        }
         let reset = match before {
             Some(before) if changed => resets(before, &observed),
             _ => Guids::new(),
         };
-        Ok(SweepResult { observed, tables: self.tables, reset, changed, look_again: self.look_again })
+        Ok(SweepResult {
+            observed,
+            tables: self.tables,
+            reset,
+            findings: self.findings,
+            changed,
+            look_again: self.look_again,
+        })
     }
 }
 

@@ -1,0 +1,63 @@
+//! The threads around the state machine, for any [`Transport`].
+//!
+//! | thread | does | hands on by |
+//! | --- | --- | --- |
+//! | receiver | reads the device, sorts datagrams | a channel to `sm`, one to `sa` |
+//! | sm (the caller's) | runs [`Sm`], sends, writes state files | snapshots swapped in at once |
+//! | planner | one `plan::plan` at a time | a channel back to `sm` |
+//! | sa | answers queries from the last snapshot | straight to the transport |
+//!
+//! All channels are bounded. When the one to `sm` is full the receiver waits, which can't last: the window is smaller than
+//! the channel, so only traps can fill it. When the one to `sa` is full the datagram is dropped and counted; its sender
+//! asks again.
+
+mod error;
+mod log;
+mod perform;
+mod receiver;
+mod run;
+mod sa;
+mod walk;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use mad::transport::Transport;
+
+pub use error::DaemonError;
+pub use run::{Control, run, run_once};
+pub use walk::discover;
+
+use crate::sa::ServerConfig;
+use crate::settings::SmSettings;
+use crate::sm::{Progress, Report};
+
+/// What a subnet manager is started with.
+pub struct Setup {
+    /// The device.
+    pub transport: Arc<dyn Transport>,
+    /// Settings.
+    pub settings: SmSettings,
+    /// Where state is kept; `None`: nowhere.
+    pub state_dir: Option<PathBuf>,
+    /// Whether all LIDs are given anew at the first sweep.
+    pub reassign: bool,
+    /// Bounds of subnet administration.
+    pub sa: ServerConfig,
+}
+
+/// What is told while it runs. All are called from the caller's thread.
+pub struct Hooks<'a> {
+    /// Shows or hides the port's IsSM bit; the error is a line for the log.
+    pub is_sm: Box<dyn FnMut(bool) -> Result<(), String> + 'a>,
+    /// How far it is; called at most some ten times a second.
+    pub progress: Box<dyn FnMut(Progress) + 'a>,
+    /// A round is over.
+    pub report: Box<dyn FnMut(&Report) + 'a>,
+}
+
+impl Default for Hooks<'_> {
+    fn default() -> Self {
+        Self { is_sm: Box::new(|_| Ok(())), progress: Box::new(|_| ()), report: Box::new(|_| ()) }
+    }
+}

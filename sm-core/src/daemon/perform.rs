@@ -1,0 +1,80 @@
+//! Doing what the state machine wants done.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use arc_swap::ArcSwapOption;
+use crossbeam_channel::Sender;
+use mad::transport::{Datagram, Transport};
+use mad::types::Timestamp;
+
+use super::log::Log;
+use super::walk::errno;
+use super::{DaemonError, Hooks};
+use crate::plan::PlanInput;
+use crate::sm::{Action, Event, Report, Sm};
+use crate::snapshot::Snapshot;
+use crate::store::Store;
+
+/// Everything that actions act upon.
+pub(super) struct Performer<'a> {
+    pub(super) transport: Arc<dyn Transport>,
+    pub(super) planner: Sender<Box<PlanInput>>,
+    pub(super) snapshot: Arc<ArcSwapOption<Snapshot>>,
+    pub(super) store: Option<Store>,
+    pub(super) hooks: Hooks<'a>,
+    pub(super) log: Log,
+    pub(super) start: Instant,
+    /// The last round's report, taken by whoever waits for it.
+    pub(super) report: Option<Box<Report>>,
+}
+
+impl Performer<'_> {
+    pub(super) fn now(&self) -> Timestamp {
+        Timestamp::from_start(self.start.elapsed())
+    }
+
+    /// Performs actions until there are none.
+    pub(super) fn drain(&mut self, sm: &mut Sm) -> Result<(), DaemonError> {
+        while let Some(action) = sm.poll_action(self.now()) {
+            match action {
+                Action::Send(datagram, timeout) => {
+                    if let Err(error) = self.transport.send(&datagram, timeout) {
+                        let errno = errno(&error).ok_or(error)?;
+                        self.send_failed(sm, &datagram, errno);
+                    }
+                }
+                Action::Plan(input) => {
+                    self.planner.send(input).map_err(|_| DaemonError::ThreadEnded("planner"))?;
+                }
+                Action::Publish(snapshot) => self.snapshot.store(Some(snapshot)),
+                Action::SetIsSm(on) => {
+                    if let Err(error) = (self.hooks.is_sm)(on) {
+                        tracing::error!(%error, "the port's IsSM bit can't be changed");
+                    }
+                }
+                Action::SaveLids(lids) => self.save("lids", |store| store.save_lids(&lids)),
+                Action::SaveQuirks(quirks) => self.save("ports-not-kept", |store| store.save_quirks(&quirks)),
+                Action::Notice(notice) => Log::trap(&notice),
+                Action::Report(report) => {
+                    self.log.round(&report);
+                    (self.hooks.report)(&report);
+                    self.report = Some(report);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn send_failed(&self, sm: &mut Sm, datagram: &Datagram, errno: i32) {
+        let tid = datagram.mad.header.transaction_id.get() as u32;
+        sm.handle(Event::SendFailed { tid, errno }, self.now());
+    }
+
+    /// A write that fails is told, and the subnet manager goes on (B18).
+    fn save(&mut self, what: &str, write: impl FnOnce(&mut Store) -> Result<bool, crate::store::StoreError>) {
+        if let Some(Err(error)) = self.store.as_mut().map(write) {
+            tracing::error!(file = what, %error, "the state was not saved");
+        }
+    }
+}

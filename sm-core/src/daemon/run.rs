@@ -1,0 +1,194 @@
+//! The loop around the state machine.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwapOption;
+use crossbeam_channel::{Receiver, Sender, bounded, select};
+use mad::transport::{Received, TransportError};
+
+use super::log::Log;
+use super::perform::Performer;
+use super::receiver::ReceiverThread;
+use super::sa::SaThread;
+use super::walk::first_tid;
+use super::{DaemonError, Hooks, Setup};
+use crate::plan::{self, Plan, PlanError, PlanInput};
+use crate::settings::SmSettings;
+use crate::sm::{Event, Report, Sm};
+use crate::store::{Restored, Store};
+
+/// What a running subnet manager is told from outside.
+#[derive(Debug)]
+pub enum Control {
+    /// End.
+    Stop,
+    /// Walk the whole fabric now.
+    Sweep,
+    /// New settings, and a walk.
+    Reload(Box<SmSettings>),
+}
+
+/// Datagrams handled before anything else has its turn.
+const BATCH: usize = 512;
+const PROGRESS: Duration = Duration::from_millis(100);
+
+/// Brings the fabric up once and ends. Rounds are repeated while something is left open that a repetition may solve.
+///
+/// # Errors
+/// The state directory can't be used, or the device failed. What failed on the fabric is in the report.
+pub fn run_once(setup: Setup, hooks: Hooks<'_>) -> Result<Report, DaemonError> {
+    let (_keep, control) = bounded(1);
+    let mut daemon = Daemon::start(setup, hooks)?;
+    let report = daemon.run(&control, true)?;
+    daemon.finish();
+    report.ok_or(DaemonError::ThreadEnded("sm"))
+}
+
+/// Runs until [`Control::Stop`] comes or all senders of `control` are gone.
+///
+/// # Errors
+/// As [`run_once`].
+pub fn run(setup: Setup, hooks: Hooks<'_>, control: &Receiver<Control>) -> Result<(), DaemonError> {
+    let mut daemon = Daemon::start(setup, hooks)?;
+    daemon.run(control, false)?;
+    daemon.finish();
+    Ok(())
+}
+
+struct Daemon<'a> {
+    sm: Sm,
+    performer: Performer<'a>,
+    plans: Receiver<Box<Result<Plan, PlanError>>>,
+    planner: Option<JoinHandle<()>>,
+    receiver: ReceiverThread,
+    sa: Option<SaThread>,
+}
+
+impl<'a> Daemon<'a> {
+    fn start(setup: Setup, hooks: Hooks<'a>) -> Result<Self, DaemonError> {
+        let (store, restored) = open_store(&setup)?;
+        let receiver = ReceiverThread::start(&setup.transport)?;
+        let snapshot = Arc::new(ArcSwapOption::empty());
+        let sa = SaThread::start(&setup.transport, receiver.queries.clone(), &snapshot, setup.sa)?;
+        let (inputs_in, inputs) = bounded::<Box<PlanInput>>(1);
+        let (plans_in, plans) = bounded(1);
+        let planner = std::thread::Builder::new()
+            .name("planner".into())
+            .spawn(move || plan_all(&inputs, &plans_in))
+            .map_err(DaemonError::Thread)?;
+        Ok(Self {
+            sm: Sm::new(setup.settings, restored, setup.reassign, first_tid()),
+            performer: Performer {
+                transport: setup.transport,
+                planner: inputs_in,
+                snapshot,
+                store,
+                hooks,
+                log: Log::default(),
+                start: Instant::now(),
+                report: None,
+            },
+            plans,
+            planner: Some(planner),
+            receiver,
+            sa: Some(sa),
+        })
+    }
+
+    fn run(&mut self, control: &Receiver<Control>, once: bool) -> Result<Option<Report>, DaemonError> {
+        let mut shown = Instant::now();
+        let mut event = Some(Event::Time);
+        loop {
+            if let Some(event) = event.take() {
+                self.sm.handle(event, self.performer.now());
+            }
+            self.take_in_datagrams()?;
+            self.performer.drain(&mut self.sm)?;
+            if shown.elapsed() >= PROGRESS {
+                shown = Instant::now();
+                (self.performer.hooks.progress)(self.sm.progress());
+            }
+            if once && self.sm.is_settled() {
+                return Ok(self.performer.report.take().map(|report| *report));
+            }
+            let now = self.performer.now();
+            let wait = self.sm.deadline().map_or(PROGRESS, |at| at - now).min(PROGRESS);
+            select! {
+                recv(self.receiver.smps) -> received => {
+                    let received = received.map_err(|_| DaemonError::ThreadEnded("receiver"))?;
+                    event = self.received(received)?;
+                }
+                recv(self.plans) -> plan => {
+                    event = Some(Event::Planned(plan.map_err(|_| DaemonError::ThreadEnded("planner"))?));
+                }
+                recv(control) -> control => match control {
+                    Ok(Control::Sweep) => event = Some(Event::SweepRequested),
+                    Ok(Control::Reload(settings)) => event = Some(Event::Settings(settings)),
+                    Ok(Control::Stop) | Err(_) => return Ok(None),
+                },
+                default(wait) => event = Some(Event::Time),
+            }
+        }
+    }
+
+    fn take_in_datagrams(&mut self) -> Result<(), DaemonError> {
+        for _ in 0..BATCH {
+            let Ok(received) = self.receiver.smps.try_recv() else { break };
+            if let Some(event) = self.received(received)? {
+                self.sm.handle(event, self.performer.now());
+            }
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::unused_self, reason = "reads as what the daemon does")]
+    fn received(&self, received: Result<Received, TransportError>) -> Result<Option<Event>, DaemonError> {
+        match received {
+            Ok(received) => Ok(Some(Event::Received(received))),
+            Err(TransportError::Closed) => Err(TransportError::Closed.into()),
+            Err(error) => {
+                tracing::error!(%error, "reading the device failed");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Ends the threads; the IsSM bit goes last, when nobody answers any more (B71).
+    fn finish(mut self) {
+        drop(self.sa.take());
+        let (gone, _) = bounded(1);
+        self.performer.planner = gone;
+        drop(self.plans);
+        if let Some(planner) = self.planner.take() {
+            // A plan under way is not waited for: its result has nowhere to go.
+            if planner.is_finished() {
+                let _ = planner.join();
+            }
+        }
+        drop(self.receiver);
+        if let Err(error) = (self.performer.hooks.is_sm)(false) {
+            tracing::error!(%error, "the port's IsSM bit can't be changed");
+        }
+    }
+}
+
+fn plan_all(inputs: &Receiver<Box<PlanInput>>, plans: &Sender<Box<Result<Plan, PlanError>>>) {
+    for input in inputs {
+        let result = plan::plan(&input);
+        drop(input); // before the answer: whoever gets it changes the same picture in place
+        if plans.send(Box::new(result)).is_err() {
+            return;
+        }
+    }
+}
+
+fn open_store(setup: &Setup) -> Result<(Option<Store>, Restored), DaemonError> {
+    let Some(dir) = &setup.state_dir else { return Ok((None, Restored::default())) };
+    let (store, restored) = Store::open(dir)?;
+    for complaint in &restored.complaints {
+        tracing::error!("{complaint}");
+    }
+    Ok((Some(store), restored))
+}

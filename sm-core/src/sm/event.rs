@@ -1,0 +1,65 @@
+//! What goes into the state machine and what comes out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mad::transport::{Datagram, Received};
+use mad::wire::smp::Notice;
+
+use super::report::Report;
+use crate::apply::Quirks;
+use crate::plan::lids::LidMemory;
+use crate::plan::{Plan, PlanError, PlanInput};
+use crate::settings::SmSettings;
+use crate::snapshot::Snapshot;
+
+/// Something happened.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are datagrams; a box would cost an allocation for each"
+)]
+pub enum Event {
+    /// The transport handed something up.
+    Received(Received),
+    /// The transport did not take a datagram.
+    SendFailed {
+        /// Lower half of its transaction ID.
+        tid: u32,
+        /// The system's error number.
+        errno: i32,
+    },
+    /// Somebody wants a full sweep.
+    SweepRequested,
+    /// New settings.
+    Settings(Box<SmSettings>),
+    /// The job of [`Action::Plan`] is done.
+    Planned(Box<Result<Plan, PlanError>>),
+    /// Only the time has come.
+    Time,
+}
+
+/// Something is to be done.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are datagrams; a box would cost an allocation for each"
+)]
+pub enum Action {
+    /// Send a datagram; the duration is how long an answer is waited for, `None` when none is.
+    Send(Datagram, Option<Duration>),
+    /// Run `plan::plan` on this, somewhere else, and come back with [`Event::Planned`].
+    Plan(Box<PlanInput>),
+    /// The picture that answers are given from now on.
+    Publish(Arc<Snapshot>),
+    /// Show or hide the port's IsSM bit.
+    SetIsSm(bool),
+    /// Remember the LIDs.
+    SaveLids(Arc<LidMemory>),
+    /// Remember the fields that ports don't keep.
+    SaveQuirks(Arc<Quirks>),
+    /// A trap came; whoever subscribed is to be told.
+    Notice(Notice),
+    /// A round is over.
+    Report(Box<Report>),
+}

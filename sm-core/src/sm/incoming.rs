@@ -1,0 +1,127 @@
+//! What others send to us: SMInfo requests and traps.
+//!
+//! A trap gets its TrapRepress at once and leaves a mark, nothing else happens in its path (B65). What it says is a claim:
+//! LIDs in it are looked up, never used as an index (B66).
+
+use mad::transport::{Address, Datagram, Received};
+use mad::types::{Guid, Lid, Timestamp};
+use mad::wire::smp::{LocalChangesData, NodeDescription, Notice, PortInfo, SmInfo, Smp, TrapDetails};
+use mad::wire::{Attribute, Mad, Method, MgmtClass, Status};
+
+use super::{Action, Role, Sm, Token};
+use crate::request::{Answer, SmpRequest};
+
+impl Sm {
+    pub(super) fn incoming(&mut self, received: &Received, now: Timestamp) {
+        let Received::Datagram(datagram) = received else { return };
+        let header = &datagram.mad.header;
+        let class = header.mgmt_class();
+        if class != MgmtClass::SUBN_LID && class != MgmtClass::SUBN_DR {
+            return;
+        }
+        match (header.method(), header.attribute_id.get()) {
+            (Method::TRAP, Notice::ID) => self.trap(datagram),
+            (Method::GET, SmInfo::ID) => {
+                let info = self.sm_info();
+                self.reply(datagram, Status::OK, |data| info.encode(data));
+            }
+            (Method::SET, SmInfo::ID) => self.controlled(datagram, now),
+            _ => {}
+        }
+    }
+
+    /// What we say of ourselves. The SM_Key is shown to nobody: there is no list of trusted managers yet (B64).
+    pub(super) fn sm_info(&self) -> SmInfo {
+        let mut info = SmInfo::zeroed();
+        info.guid.set(self.own.guid.0);
+        info.act_count.set(self.act_count);
+        info.set_priority(self.settings.priority);
+        info.set_state_raw(self.sm_state().to_wire());
+        info
+    }
+
+    /// Answers a request by the way that it came.
+    pub(super) fn reply(&mut self, request: &Datagram, status: Status, fill: impl FnOnce(&mut [u8]) -> bool) {
+        let mut smp = Smp::from_mad(request.mad);
+        smp.header.method = request.mad.header.method().response().0;
+        smp.header.status.set(status.0);
+        if smp.header.mgmt_class() == MgmtClass::SUBN_DR {
+            smp.set_returning();
+        }
+        fill(&mut smp.data);
+        let datagram = Datagram { address: request.address, mad: smp.into_mad() };
+        self.actions.push_back(Action::Send(datagram, None));
+    }
+
+    fn trap(&mut self, datagram: &Datagram) {
+        self.traps += 1;
+        self.actions.push_back(Action::Send(repress(datagram), None));
+        let smp = Smp::from_mad(datagram.mad);
+        let Some(notice) = Notice::decode(&smp.data) else { return };
+        if self.role != Role::Master {
+            return;
+        }
+        self.actions.push_back(Action::Notice(notice));
+        let own = notice.issuer_lid().is_some() && notice.issuer_lid() == self.own.lid;
+        if own || !self.settings.sweep_on_trap {
+            return;
+        }
+        match notice.details() {
+            TrapDetails::LinkStateChanged(_) => self.wishes.look(),
+            TrapDetails::LocalChanges(data) => {
+                let Some(lid) = Lid::new(data.lid.get()) else { return };
+                let renamed = data.changed(LocalChangesData::NODE_DESCRIPTION);
+                let other = data.change_flags.get() & !LocalChangesData::NODE_DESCRIPTION != 0;
+                let same = self.capabilities(lid) == Some(data.capability_mask.get());
+                if renamed {
+                    self.wishes.renamed(lid);
+                }
+                if !same || (other && data.changed(0)) {
+                    self.wishes.doubtful(lid);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// CapabilityMask of the port that holds a LID, as we know it.
+    fn capabilities(&self, lid: Lid) -> Option<u32> {
+        let snapshot = self.snapshot.as_ref()?;
+        let end = snapshot.end_port(lid)?;
+        let info: &PortInfo = snapshot.observed.port_info(end)?;
+        Some(info.capability_mask.get())
+    }
+
+    /// One Get for each node that says it has a new name (B12).
+    pub(super) fn ask_renamed(&mut self) {
+        for lid in self.wishes.take_renamed() {
+            let Some(observed) = &self.observed else { return };
+            let Some(end) = self.snapshot.as_ref().and_then(|s| s.end_port(lid)) else { continue };
+            let Some((node, guid)) = observed.nodes.get(&end.node).map(|n| (n, n.node_info.node_guid()))
+            else {
+                continue;
+            };
+            let request = SmpRequest::get::<NodeDescription>(node.path, guid, 0);
+            self.transactions.submit(request.into_transaction(), Token::Renamed(guid));
+        }
+    }
+
+    pub(super) fn renamed_answered(&mut self, guid: Guid, answer: &Answer) {
+        let Some(new) = answer.attribute::<NodeDescription>() else { return };
+        let Some(observed) = &mut self.observed else { return };
+        let Some(id) = observed.fabric.find(guid) else { return };
+        if observed.nodes.get(&id).is_some_and(|n| n.description == new.text) {
+            return;
+        }
+        std::sync::Arc::make_mut(observed).record_description(id, &new.text);
+        self.republish();
+    }
+}
+
+/// TrapRepress: the trap's own header and notice, back to its sender.
+fn repress(trap: &Datagram) -> Datagram {
+    let mut mad: Mad = trap.mad;
+    mad.header.method = Method::TRAP_REPRESS.0;
+    mad.header.status.set(0);
+    Datagram { address: Address { grh: None, ..trap.address }, mad }
+}

@@ -1,0 +1,265 @@
+//! The subnet manager as a state machine: one owner of everything that changes.
+//!
+//! Sans-IO: [`Sm::handle`] takes events with the time at which they came, [`Sm::poll_action`] gives what is to be done
+//! until there is nothing more, [`Sm::deadline`] says when to come back with [`Event::Time`] although nothing happened.
+//!
+//! ```text
+//!            +------------------------- wish or interval --------------------------+
+//!            v                                                                     |
+//!        sweeping ---- nothing changed, nothing open ---------------------------> idle
+//!            |  other master -> STANDBY (polls it)                                 ^
+//!            v                                                                     |
+//!        planning (a worker; SMInfo and traps are answered meanwhile)              |
+//!            v                                                                     |
+//!        applying -- confirmed: snapshot, LIDs saved -- not all: look again soon --+
+//! ```
+//!
+//! One round is brought to its end before the next begins; what happens meanwhile leaves a mark ([`wishes`]).
+
+mod event;
+mod incoming;
+mod report;
+mod role;
+mod rounds;
+mod watch;
+mod wishes;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use mad::transactions::{Completion, TransactionStats, Transactions};
+use mad::types::{Guid, Lid, Timestamp};
+
+use crate::apply::{Apply, Ground, Job};
+use crate::observed::Observed;
+use crate::plan::Plan;
+use crate::plan::lids::LidMemory;
+use crate::request::Answer;
+use crate::settings::SmSettings;
+use crate::snapshot::Snapshot;
+use crate::store::Restored;
+use crate::sweep::{Ask, Sweep, SweepProgress};
+pub use event::{Action, Event};
+pub use report::{MadCounts, ManagerSeen, Report, Role, StageSeconds};
+use role::Standby;
+use rounds::Round;
+use watch::Watch;
+use wishes::Wishes;
+
+/// Whom an answer belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token {
+    Sweep(Ask),
+    Apply(Job),
+    /// NodeDescription of a renamed node.
+    Renamed(Guid),
+    /// SMInfo of the master that a standby watches.
+    Poll,
+    /// HANDOVER to a better manager, or ACKNOWLEDGE of one that came to us.
+    Control,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Idle,
+    Sweeping(Sweep),
+    /// The plan is being made elsewhere.
+    Planning,
+    Applying(Apply),
+}
+
+/// Who we are on the fabric, as far as it is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Own {
+    guid: Guid,
+    lid: Option<Lid>,
+}
+
+/// Where the machine is, for progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing to do.
+    Idle,
+    /// The fabric is being walked.
+    Sweeping(SweepProgress),
+    /// LIDs and routes are computed.
+    Planning,
+    /// Sets are sent.
+    Applying {
+        /// Sets that ended.
+        done: usize,
+        /// Sets open in the present step.
+        open: usize,
+    },
+}
+
+/// The state machine.
+#[derive(Debug)]
+pub struct Sm {
+    settings: SmSettings,
+    role: Role,
+    own: Own,
+    phase: Phase,
+    transactions: Transactions<Token>,
+    actions: VecDeque<Action>,
+    /// The picture as it is confirmed; `None` before the first sweep and while a plan is applied.
+    observed: Option<Arc<Observed>>,
+    ground: Ground,
+    memory: Arc<LidMemory>,
+    stuck: BTreeSet<Guid>,
+    snapshot: Option<Arc<Snapshot>>,
+    /// The plan in force.
+    plan: Option<Arc<Plan>>,
+    wishes: Wishes,
+    watch: Watch,
+    round: Round,
+    standby: Standby,
+    next_look: Option<Timestamp>,
+    started: bool,
+    reassign: bool,
+    act_count: u32,
+    traps: u64,
+    /// Counters of the engine when the round began.
+    stats_at_start: TransactionStats,
+}
+
+impl Sm {
+    /// A subnet manager that begins with a full sweep at its first event. `first_tid` should differ from run to run.
+    pub fn new(settings: SmSettings, restored: Restored, reassign: bool, first_tid: u32) -> Self {
+        let transactions = Transactions::new(settings.transactions, first_tid);
+        Self {
+            settings,
+            role: Role::Discovering,
+            own: Own::default(),
+            phase: Phase::Idle,
+            transactions,
+            actions: VecDeque::new(),
+            observed: None,
+            ground: Ground { quirks: restored.quirks, ..Ground::default() },
+            memory: Arc::new(restored.lids),
+            stuck: BTreeSet::new(),
+            snapshot: None,
+            plan: None,
+            wishes: Wishes::default(),
+            watch: Watch::default(),
+            round: Round::default(),
+            standby: Standby::default(),
+            next_look: None,
+            started: false,
+            reassign,
+            act_count: 0,
+            traps: 0,
+            stats_at_start: TransactionStats::default(),
+        }
+    }
+
+    /// Takes an event. Poll actions afterwards until there are none.
+    pub fn handle(&mut self, event: Event, now: Timestamp) {
+        self.act_count = self.act_count.wrapping_add(1);
+        if !self.started {
+            self.started = true;
+            self.actions.push_back(Action::SetIsSm(true));
+            self.wishes.full();
+        }
+        match event {
+            Event::Received(received) => match self.transactions.receive(&received, now) {
+                Some(completion) => self.complete(completion, now),
+                None => self.incoming(&received, now),
+            },
+            Event::SendFailed { tid, errno } => {
+                if let Some(completion) = self.transactions.send_failed(tid, errno, now) {
+                    self.complete(completion, now);
+                }
+            }
+            Event::SweepRequested => self.wishes.full(),
+            Event::Settings(settings) => self.change_settings(*settings),
+            Event::Planned(result) => self.planned(*result, now),
+            Event::Time => {
+                for completion in self.transactions.expired(now) {
+                    self.complete(completion, now);
+                }
+            }
+        }
+        self.advance(now);
+    }
+
+    /// The next thing to do.
+    pub fn poll_action(&mut self, now: Timestamp) -> Option<Action> {
+        if let Some(action) = self.actions.pop_front() {
+            return Some(action);
+        }
+        let (datagram, timeout) = self.transactions.poll_send(now)?;
+        Some(Action::Send(datagram, Some(timeout)))
+    }
+
+    /// When to come back with [`Event::Time`] at the latest; `None`: not before something happens.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        let own = match (&self.phase, self.role) {
+            (Phase::Idle, Role::Discovering | Role::Master) => {
+                [self.next_look, self.watch.deadline()].into_iter().flatten().min()
+            }
+            (Phase::Idle, Role::Standby) => self.standby.deadline(),
+            _ => None,
+        };
+        [self.transactions.deadline(), own].into_iter().flatten().min()
+    }
+
+    /// Where it is.
+    pub fn progress(&self) -> Progress {
+        match &self.phase {
+            Phase::Idle => Progress::Idle,
+            Phase::Sweeping(sweep) => Progress::Sweeping(sweep.progress()),
+            Phase::Planning => Progress::Planning,
+            Phase::Applying(apply) => {
+                let (done, open) = apply.progress();
+                Progress::Applying { done, open }
+            }
+        }
+    }
+
+    /// Whether the last round is over and there is no reason to hurry with the next: all is done, or what is left
+    /// failed several times.
+    pub fn is_settled(&self) -> bool {
+        matches!(self.phase, Phase::Idle) && self.round.is_settled() && !self.wishes.wants_look()
+    }
+
+    /// What it is to other subnet managers.
+    pub const fn role(&self) -> Role {
+        self.role
+    }
+
+    /// The last picture that was published.
+    pub const fn snapshot(&self) -> Option<&Arc<Snapshot>> {
+        self.snapshot.as_ref()
+    }
+
+    /// Traps that came.
+    pub const fn traps(&self) -> u64 {
+        self.traps
+    }
+
+    /// Counters of the datagrams since the start.
+    pub const fn statistics(&self) -> TransactionStats {
+        self.transactions.stats()
+    }
+
+    /// Settings take effect at the next step (B11): a look plans again with them.
+    fn change_settings(&mut self, settings: SmSettings) {
+        if settings.plan != self.settings.plan {
+            self.wishes.replan();
+        }
+        self.wishes.full();
+        self.settings = settings;
+    }
+
+    fn complete(&mut self, completion: Completion<Token>, now: Timestamp) {
+        let answer = Answer::of(completion.outcome);
+        match (completion.token, &mut self.phase) {
+            (Token::Sweep(ask), Phase::Sweeping(sweep)) => sweep.answer(ask, &answer),
+            (Token::Apply(job), Phase::Applying(apply)) => apply.answer(job, &answer),
+            (Token::Renamed(guid), _) => self.renamed_answered(guid, &answer),
+            (Token::Poll, _) => self.polled(&answer, now),
+            (Token::Sweep(_) | Token::Apply(_) | Token::Control, _) => {}
+        }
+    }
+}

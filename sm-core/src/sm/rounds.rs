@@ -1,0 +1,396 @@
+//! Rounds: sweep, plan, apply, and what is concluded from each.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mad::types::{PortNum, Timestamp};
+
+use super::report::{Report, Role, seconds};
+use super::wishes::Generation;
+use super::{Action, MadCounts, Phase, Sm, StageSeconds, Token};
+use crate::apply::{Applied, Apply};
+use crate::observed::{FindingKind, Observed};
+use crate::plan::{Plan, PlanError, PlanInput, own_end};
+use crate::snapshot::{SmFacts, Snapshot};
+use crate::sweep::{Sweep, SweepError, SweepResult, SweepSettings};
+
+/// After this many rounds in a row that left something open, the next waits for the interval.
+const QUICK_ROUNDS: u32 = 4;
+/// Pause before a round that repeats what failed.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Where the interval is 0: how long to wait with what is left open.
+const LONG_PAUSE: Duration = Duration::from_secs(10);
+
+/// The round under way, or the last one.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    number: u64,
+    full: bool,
+    began: Generation,
+    sweep_began: Timestamp,
+    plan_began: Timestamp,
+    apply_began: Timestamp,
+    /// Dangling ports asked in this look.
+    asked: Vec<(mad::types::Guid, PortNum)>,
+    report: Option<Box<Report>>,
+    /// What was left open by the last round: Sets not confirmed, LIDs waited for, questions unanswered.
+    open: bool,
+    /// Rounds in a row that left something open.
+    quick: u32,
+    generation: u64,
+}
+
+impl Round {
+    /// Whether there is nothing left open, or too little hope to hurry.
+    pub(super) const fn is_settled(&self) -> bool {
+        self.number > 0 && self.report.is_none() && (!self.open || self.quick > QUICK_ROUNDS)
+    }
+}
+
+impl Sm {
+    /// Goes on as far as it can without an answer.
+    pub(super) fn advance(&mut self, now: Timestamp) {
+        loop {
+            self.submit();
+            let over = match &self.phase {
+                Phase::Idle => self.begin_round(now),
+                Phase::Sweeping(sweep) => sweep.is_done(),
+                Phase::Planning => false,
+                Phase::Applying(apply) => apply.is_done(),
+            };
+            if !over {
+                return;
+            }
+            match std::mem::replace(&mut self.phase, Phase::Idle) {
+                Phase::Sweeping(sweep) if sweep.is_done() => self.swept(sweep, now),
+                Phase::Applying(apply) => self.applied(apply.finish(), now),
+                other => self.phase = other,
+            }
+        }
+    }
+
+    /// Hands the stage's next requests to the engine, as many as its window can use.
+    fn submit(&mut self) {
+        let room = self.settings.transactions.window.max(1) * 2;
+        while self.transactions.queued() + self.transactions.in_flight() < room {
+            let next = match &mut self.phase {
+                Phase::Sweeping(sweep) => sweep.next_request().map(|(r, ask)| (r, Token::Sweep(ask))),
+                Phase::Applying(apply) => apply.next_request().map(|(r, job)| (r, Token::Apply(job))),
+                Phase::Idle | Phase::Planning => None,
+            };
+            let Some((request, token)) = next else { return };
+            self.transactions.submit(request.into_transaction(), token);
+        }
+    }
+
+    /// Begins a round if there is a reason for one. True when it began.
+    fn begin_round(&mut self, now: Timestamp) -> bool {
+        if self.transactions.in_flight() + self.transactions.queued() > 0 {
+            return false;
+        }
+        if matches!(self.role, Role::Standby | Role::NotActive) {
+            return self.standby_turn(now);
+        }
+        self.ask_renamed();
+        let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
+        let look = self.wishes.wants_look()
+            || self.wishes.wants_replan()
+            || due(self.next_look)
+            || due(self.watch.deadline());
+        if self.wishes.wants_full() || self.observed.is_none() {
+            if !self.wishes.wants_full() && !due(self.next_look) {
+                return false;
+            }
+            self.begin_sweep(true, now);
+            return true;
+        }
+        if look {
+            self.begin_sweep(false, now);
+        }
+        look
+    }
+
+    fn begin_sweep(&mut self, full: bool, now: Timestamp) {
+        let round = &mut self.round;
+        round.number += 1;
+        round.full = full;
+        round.began = self.wishes.begin();
+        round.sweep_began = now;
+        round.report = Some(Box::new(Report::new(round.number, self.role)));
+        self.stats_at_start = self.transactions.stats();
+        self.next_look = None;
+        let settings = SweepSettings {
+            read_tables: true,
+            known_tables: self.ground.tables.switches().collect(),
+            ask_managers: true,
+            acknowledge_changes: self.role == Role::Master,
+        };
+        let sweep = match self.observed.clone().filter(|_| !full) {
+            Some(observed) => {
+                let watched = if self.round.open { self.watch.all() } else { self.watch.due(now) };
+                let doubtful: Vec<_> = self
+                    .wishes
+                    .take_doubtful()
+                    .into_iter()
+                    .filter_map(|lid| {
+                        let end = self.snapshot.as_ref()?.end_port(lid)?;
+                        Some((observed.fabric.get(end.node)?.guid, end.port))
+                    })
+                    .collect();
+                self.round.asked.clone_from(&watched);
+                Sweep::look(settings, observed, &watched, &doubtful)
+            }
+            None => {
+                self.round.asked = self.watch.all();
+                self.wishes.take_doubtful();
+                Sweep::full(settings)
+            }
+        };
+        self.phase = Phase::Sweeping(sweep);
+    }
+
+    fn swept(&mut self, sweep: Sweep, now: Timestamp) {
+        let result = match sweep.finish(self.observed.as_ref()) {
+            Ok(result) => result,
+            Err(error) => return self.nothing_found(&error, now),
+        };
+        if self.round.full {
+            self.wishes.full_done(self.round.began);
+            self.stuck.clear();
+        } else {
+            self.wishes.look_done(self.round.began);
+        }
+        let SweepResult { observed, tables, reset, findings, changed, look_again } = result;
+        if changed {
+            let known = Arc::make_mut(&mut self.ground.tables);
+            reset.iter().for_each(|guid| known.forget(*guid));
+            known.take(tables);
+            known.retain_present(&observed);
+        }
+        self.watch.update(&observed, &self.round.asked, now);
+        self.own.guid = observed.fabric.port(own_end(&observed)).map_or(self.own.guid, |p| p.guid);
+        let unanswered = findings.iter().any(|f| {
+            matches!(f.kind, FindingKind::Unanswered | FindingKind::SilentPeer | FindingKind::Moved)
+        });
+        if look_again {
+            self.wishes.look();
+        }
+        if let Some(report) = &mut self.round.report {
+            report.findings = findings.iter().map(|f| f.text.clone()).collect();
+            report.count(&observed);
+            report.seconds.sweep = seconds(now - self.round.sweep_began);
+        }
+        self.observed = Some(Arc::clone(&observed));
+        if !self.local_port_is_up(&observed) {
+            return self.link_is_down(now);
+        }
+        if self.meets_other_managers(&observed, now) {
+            return self.end_round(now);
+        }
+        let replan = self.wishes.wants_replan();
+        if changed || replan || self.round.open || self.plan.is_none() {
+            self.round.open = unanswered;
+            self.begin_plan(observed, now);
+        } else {
+            self.round.open = unanswered;
+            self.end_round(now);
+        }
+    }
+
+    fn begin_plan(&mut self, observed: Arc<Observed>, now: Timestamp) {
+        self.round.plan_began = now;
+        self.wishes.plan_done(self.round.began);
+        self.phase = Phase::Planning;
+        self.actions.push_back(Action::Plan(Box::new(PlanInput {
+            observed,
+            settings: self.settings.plan.clone(),
+            memory: (*self.memory).clone(),
+            stuck: self.stuck.clone(),
+            reassign: self.reassign,
+            tables: Arc::clone(&self.ground.tables),
+        })));
+    }
+
+    pub(super) fn planned(&mut self, result: Result<Plan, PlanError>, now: Timestamp) {
+        if !matches!(self.phase, Phase::Planning) {
+            return;
+        }
+        self.phase = Phase::Idle;
+        let plan_time = seconds(now - self.round.plan_began);
+        let Some(observed) = self.observed.take() else { return };
+        match result {
+            Ok(plan) => {
+                self.reassign = false;
+                if let Some(report) = &mut self.round.report {
+                    report.seconds.plan = plan_time;
+                    report.verdict = Some(plan.verdict.clone());
+                    count_lids(report, &plan, &observed);
+                }
+                self.round.apply_began = now;
+                let ground = std::mem::take(&mut self.ground);
+                let plan = Arc::new(plan);
+                self.plan = Some(Arc::clone(&plan));
+                self.phase = Phase::Applying(Apply::new(plan, observed, ground));
+            }
+            Err(error) => {
+                self.observed = Some(observed);
+                self.round.open = true;
+                self.fail(error.to_string());
+                self.end_round(now);
+            }
+        }
+    }
+
+    fn applied(&mut self, applied: Applied, now: Timestamp) {
+        let Some(plan) = self.plan.clone() else { return };
+        let Applied { observed, ground, failures, not_kept, counts, stuck, .. } = applied;
+        self.ground = ground;
+        self.stuck.extend(stuck);
+        self.role = Role::Master;
+        self.own.lid = observed.fabric.port(own_end(&observed)).and_then(|p| p.lid);
+        if let Some(report) = &mut self.round.report {
+            report.seconds.apply = seconds(now - self.round.apply_began);
+            report.sets = counts.named();
+            report.failures.extend(failures.iter().map(ToString::to_string));
+            for note in &not_kept {
+                *report.not_kept.entry(note.fields.to_string()).or_default() += 1;
+            }
+        }
+        if !not_kept.is_empty() {
+            self.actions.push_back(Action::SaveQuirks(Arc::new(self.ground.quirks.clone())));
+        }
+        if *self.memory != plan.lids.memory {
+            self.memory = Arc::new(plan.lids.memory.clone());
+            self.actions.push_back(Action::SaveLids(Arc::clone(&self.memory)));
+        }
+        for guid in &plan.lids.without {
+            self.fail(format!("no LID is free for port {guid}"));
+        }
+        self.round.open |= !failures.is_empty() || !plan.lids.waiting.is_empty();
+        self.publish(&plan, Arc::clone(&observed), failures.is_empty());
+        self.observed = Some(observed);
+        self.end_round(now);
+    }
+
+    /// Swaps in a new picture. `whole` says that every Set was confirmed, so that the planned tables are those in force.
+    fn publish(&mut self, plan: &Plan, observed: Arc<Observed>, whole: bool) {
+        let Some(lid) = self.own.lid else { return };
+        self.round.generation += 1;
+        let routes = if whole {
+            Arc::clone(&plan.routes)
+        } else {
+            Arc::new(confirmed_routes(plan, &self.ground.tables))
+        };
+        let sm = SmFacts {
+            guid: self.own.guid,
+            lid,
+            priority: self.settings.priority,
+            state: self.sm_state().to_wire(),
+            sm_key: self.settings.sm_key,
+            gid_prefix: self.settings.plan.subnet_prefix,
+            subnet_timeout: self.settings.plan.subnet_timeout,
+        };
+        let graph = Arc::clone(&plan.graph);
+        let snapshot = Arc::new(Snapshot::new(self.round.generation, observed, graph, routes, sm));
+        self.snapshot = Some(Arc::clone(&snapshot));
+        self.actions.push_back(Action::Publish(snapshot));
+    }
+
+    pub(super) fn end_round(&mut self, now: Timestamp) {
+        let interval = self.settings.sweep_interval;
+        if self.round.open {
+            self.round.quick += 1;
+            let quick = self.round.quick <= QUICK_ROUNDS;
+            let long = if interval.is_zero() { LONG_PAUSE } else { interval };
+            self.next_look = Some(now + if quick { PAUSE } else { long });
+        } else {
+            self.round.quick = 0;
+            self.next_look = (!interval.is_zero()).then(|| now + interval);
+        }
+        let Some(mut report) = self.round.report.take() else { return };
+        let (before, stats) = (self.stats_at_start, self.transactions.stats());
+        report.mads = MadCounts {
+            sent: stats.sent - before.sent,
+            answered: stats.answered - before.answered,
+            retried: stats.retried - before.retried,
+            timed_out: stats.timed_out - before.timed_out,
+            send_errors: stats.send_errors - before.send_errors,
+        };
+        report.role = self.role;
+        report.sm_lid = self.own.lid;
+        let total = seconds(now - self.round.sweep_began);
+        report.seconds = StageSeconds { total, ..report.seconds };
+        if let Some(observed) = &self.observed {
+            report.failures.extend(left_out(observed));
+        }
+        self.actions.push_back(Action::Report(report));
+    }
+
+    pub(super) fn fail(&mut self, text: String) {
+        if let Some(report) = &mut self.round.report {
+            report.failures.push(text);
+        }
+    }
+
+    fn nothing_found(&mut self, error: &SweepError, now: Timestamp) {
+        self.wishes.full_done(self.round.began);
+        self.observed = None;
+        self.round.open = true;
+        self.fail(error.to_string());
+        self.end_round(now);
+    }
+
+    fn local_port_is_up(&self, observed: &Observed) -> bool {
+        let end = observed.local;
+        let alone = end.port == PortNum::MANAGEMENT;
+        alone || observed.fabric.port(end).is_some_and(|p| p.state.is_up())
+    }
+
+    fn link_is_down(&mut self, now: Timestamp) {
+        self.round.open = true;
+        self.fail("our own port has no link: there is no fabric to manage".into());
+        self.observed = None; // so that the next round walks from nothing
+        self.end_round(now);
+    }
+}
+
+/// Places that a complete bring-up must not have.
+fn left_out(observed: &Observed) -> Vec<String> {
+    let silent = observed.dangling().map(|end| {
+        format!("port {} of {} has a link, but nobody usable behind it", end.port, observed.name(end.node))
+    });
+    let unread = observed.nodes.iter().flat_map(|(id, node)| {
+        let facts = observed.fabric.node(*id);
+        facts
+            .numbered_ports()
+            .filter(|(port, _)| node.port_info(*port).is_none())
+            .map(|(port, _)| format!("port {port} of {}: PortInfo was not answered", observed.name(*id)))
+    });
+    silent.chain(unread).collect()
+}
+
+fn count_lids(report: &mut Report, plan: &Plan, observed: &Observed) {
+    for (_, node) in observed.fabric.nodes() {
+        for (_, port) in node.end_ports() {
+            if let Some(range) = plan.lids.given.get(&port.guid) {
+                if port.lid == Some(range.base) { report.lids_kept += 1 } else { report.lids_new += 1 }
+            }
+        }
+    }
+}
+
+/// The tables as they are known to be, where they are not as planned.
+fn confirmed_routes(plan: &Plan, tables: &crate::apply::KnownTables) -> routing::routes::Routes {
+    let mut routes = (*plan.routes).clone();
+    for switch in 0..plan.graph.switch_count() as u32 {
+        let guid = plan.graph.guid(switch);
+        let row = routes.lfts.row_mut(switch);
+        for (block, part) in row.chunks_mut(routing::routes::LFT_BLOCK).enumerate() {
+            match tables.get(guid, block) {
+                Some(content) => part.copy_from_slice(&content[..part.len()]),
+                None => part.fill(routing::routes::NO_PORT),
+            }
+        }
+    }
+    routes
+}
