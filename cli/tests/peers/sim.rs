@@ -171,6 +171,10 @@ impl Running {
         Self { program, child, out, err }
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn out(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.out).expect("out")).into_owned()
     }

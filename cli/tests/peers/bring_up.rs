@@ -1,0 +1,91 @@
+//! `rsm run` on each net, judged by stock tools.
+
+use rand::SeedableRng;
+use rand::seq::IndexedRandom;
+
+use crate::fabric::{Lids, agreed_topology, bring_up, reached, trace, trace_all};
+use crate::ibdmchk;
+use crate::net::Net;
+use crate::sa;
+use crate::sim::Sim;
+
+/// Brings a net up and asks every tool. At most `most` pairs are traced, picked at random.
+fn check(net: Net, most: usize) {
+    let sim = Sim::start(net);
+    let nodes = sim.net.attachable();
+    let (manager, other) = (&nodes[0], nodes.last().expect("a host"));
+    let tables = sim.dir.path().join("tables");
+    let rsm = bring_up(&sim, manager, &["--dump-dir", tables.to_str().expect("text")]);
+
+    let topology = agreed_topology(&sim, manager);
+    assert_eq!(agreed_topology(&sim, other).lines().count(), topology.lines().count());
+    let lids = Lids::read(&topology);
+    lids.check();
+    assert_eq!(lids.hosts.len(), sim.net.host_ports());
+    assert_eq!(lids.switches.len(), sim.net.switches().count());
+
+    let master = sim.run(other, "sminfo", &[]).ok();
+    assert!(master.contains("SMINFO_MASTER"), "{master}");
+    let own = lids.hosts[&(manager.clone(), 1)];
+    assert!(master.contains(&format!("sm lid {own} ")), "{master} should name lid {own}");
+
+    let mut pairs = lids.pairs();
+    if pairs.len() > most {
+        let seed = crate::seed();
+        let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(seed);
+        pairs = pairs.sample(&mut random, most).copied().collect();
+    }
+    trace_all(&sim, other, &pairs);
+
+    sa::check(&sim, other, &lids);
+    ibdmchk::check(&tables, lids.hosts.len());
+    let ended = rsm.stop();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+}
+
+#[test]
+fn two_switches() {
+    check(Net::own("two-switches.net"), usize::MAX);
+}
+
+#[test]
+fn tree_of_36_hosts() {
+    check(Net::own("tree36.net"), usize::MAX);
+}
+
+#[test]
+fn torus_4_by_4() {
+    check(Net::own("torus4x4.net"), usize::MAX);
+}
+
+#[test]
+fn adapters_with_two_ports() {
+    check(Net::own("dual-port.net"), usize::MAX);
+}
+
+#[test]
+fn tree_of_648_hosts() {
+    check(Net::own("tree648.net"), 200);
+}
+
+#[test]
+fn ibsims_own_examples() {
+    for name in ["net", "net.1", "net.2sw2path", "net.2sw2path4hca", "net.2sw2path4hca2port"] {
+        check(Net::example(name), usize::MAX);
+    }
+}
+
+/// The traces above prove something only if a wrong table fails them.
+#[test]
+fn a_wrong_table_fails_the_trace() {
+    let sim = Sim::start(Net::own("two-switches.net"));
+    let _rsm = bring_up(&sim, "H0", &[]);
+    let lids = Lids::read(&agreed_topology(&sim, "H0"));
+    let lid = |host: &str| lids.hosts[&(host.to_owned(), 1)];
+    assert!(reached(&trace(&sim, "H2", lid("H2"), lid("H1")), lid("H1")));
+    // S0 is the switch of H0 and H2; its port 2 leads to H2.
+    let spoilt = sim.run("H0", &crate::example("set_lft"), &[&lid("H1").to_string(), "2", "1"]);
+    assert_eq!(spoilt.code, Some(0), "{}", spoilt.err);
+    let said = trace(&sim, "H2", lid("H2"), lid("H1"));
+    assert!(!reached(&said, lid("H1")), "{}", said.out);
+}
