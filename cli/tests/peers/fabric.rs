@@ -51,7 +51,8 @@ pub(crate) fn agreed_topology(sim: &Sim, node: &str) -> String {
     let theirs = undated(&sim.run(node, "ibnetdiscover", &[]).ok());
     let ours = undated(&sim.rsm(node, &["discover"]).ok());
     if theirs != ours {
-        let (a, b) = theirs.lines().zip(ours.lines()).find(|(a, b)| a != b).unwrap_or(("(length)", "(length)"));
+        let (a, b) =
+            theirs.lines().zip(ours.lines()).find(|(a, b)| a != b).unwrap_or(("(length)", "(length)"));
         panic!("ibnetdiscover and rsm discover differ, first in\n  {a}\n  {b}");
     }
     theirs
@@ -112,7 +113,9 @@ pub(crate) fn trace_all(sim: &Sim, node: &str, pairs: &[(u16, u16)]) {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                while let Some((from, to)) = pairs.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+                while let Some((from, to)) =
+                    pairs.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+                {
                     let said = trace(sim, node, *from, *to);
                     assert!(reached(&said, *to), "no way from {from} to {to}\n{}\n{}", said.out, said.err);
                 }

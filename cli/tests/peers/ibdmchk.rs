@@ -16,7 +16,7 @@ pub(crate) fn check(tables: &Path, host_ports: usize) {
 /// All that it prints. It crashes after its verdict, so its status says nothing.
 fn verdict(tables: &Path) -> String {
     let output = Command::new("stdbuf")
-        .args(["-oL", "ibdmchk", "-s", "opensm-subnet.lst", "-f", "opensm.fdbs"])
+        .args(["-oL", "ibdmchk", "-s", "opensm-subnet.lst", "-f", "opensm.fdbs", "-m", "opensm.mcfdbs"])
         .current_dir(tables)
         .output()
         .expect("ibdmchk runs");

@@ -9,6 +9,7 @@ mod sim;
 mod wire;
 
 mod bring_up;
+mod changes;
 mod harness;
 
 /// An example program of this crate; cargo builds them with the tests.
