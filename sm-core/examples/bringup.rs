@@ -1,11 +1,11 @@
 //! Brings up the fabric at the first usable port and prints the report as JSON. For measuring without the command line's
-//! ceremony: `bringup [STATE_DIR]`.
+//! ceremony: `bringup [STATE_DIR [SECONDS]]`. With SECONDS it goes on for so long and prints one line for each round.
 
 use std::sync::Arc;
 
 use mad::transport::umad::{IsSm, OpenOptions, PortSelector, UmadTransport, devices, select};
 use sm_core::config::Config;
-use sm_core::daemon::{Hooks, Setup, run_once};
+use sm_core::daemon::{Control, Hooks, Setup, run, run_once};
 use sm_core::sa::ServerConfig;
 use sm_core::settings::SmSettings;
 
@@ -16,6 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let Some(window) = std::env::var("WINDOW").ok().and_then(|w| w.parse().ok()) {
         config.transactions.window = window;
     }
+    let seconds: Option<u64> = std::env::args().nth(2).and_then(|s| s.parse().ok());
     let setup = Setup {
         transport: Arc::clone(&transport) as Arc<_>,
         settings: SmSettings::from(&config),
@@ -26,16 +27,33 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut held = None;
     let hooks = Hooks {
         is_sm: Box::new(move |on| {
-            held.take();
-            if on {
-                held.insert(IsSm::set(transport.smi_port()).map_err(|e| e.to_string())?);
-            }
+            drop(held.take());
+            held = if on { Some(IsSm::set(transport.smi_port()).map_err(|e| e.to_string())?) } else { None };
             Ok(())
+        }),
+        report: Box::new(move |report| {
+            if seconds.is_some()
+                && let Ok(text) = serde_json::to_string(report)
+            {
+                print(&(text + "\n"));
+            }
         }),
         ..Hooks::default()
     };
+    if let Some(seconds) = seconds {
+        let (stop, control) = crossbeam_channel::bounded(1);
+        std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_secs(seconds));
+            stop.send(Control::Stop)
+        });
+        return Ok(run(setup, hooks, &control)?);
+    }
     let report = run_once(setup, hooks)?;
-    let text = serde_json::to_string_pretty(&report)?;
-    std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes())?;
+    print(&serde_json::to_string_pretty(&report)?);
     Ok(())
+}
+
+fn print(text: &str) {
+    // A reader that has gone is no reason to stop.
+    let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
 }
