@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use routing::engines;
 use sm_core::config::Config;
 
 use crate::args::{PortChoice, Settings};
@@ -22,6 +23,9 @@ pub(crate) fn effective(settings: &Settings) -> Outcome<Config> {
     choose_port(&mut config, &settings.port);
     if let Some(priority) = settings.priority {
         config.sm.priority = priority;
+    }
+    for name in settings.engine.iter().filter(|name| *name != engines::NO_FALLBACK) {
+        engines::by_name(name).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
     }
     if !settings.engine.is_empty() {
         config.routing.engines.clone_from(&settings.engine);

@@ -6,9 +6,11 @@
 //! - [`wire`]: one type per attribute, named as the InfiniBand Architecture Specification names it.
 //! - [`transactions`]: windows, repetitions and matching of requests and answers.
 //! - [`transport`]: how datagrams leave and reach this process.
-#![cfg_attr(not(feature = "verbs"), deny(unsafe_code))]
+#![deny(unsafe_code)]
 
 pub mod transactions;
 pub mod transport;
 pub mod types;
+#[cfg(feature = "verbs")]
+pub mod verbs;
 pub mod wire;

@@ -4,7 +4,8 @@
 #
 #   mad/tests/vm.sh [-f FILE[=PATH]]... [-t SECONDS] -- COMMAND [ARGUMENT]...
 #
-#   -f FILE[=PATH]  puts a file in the machine, at PATH (default /bin/NAME); the shared libraries of a program come along
+#   -f FILE[=PATH]  puts a file in the machine, at PATH (default /bin/NAME); the shared libraries of a program come along, and with
+#                   libibverbs the driver of Soft-RoCE (package ibverbs-providers)
 #   -t SECONDS      how long the machine may run (default 300)
 #
 # The command runs as root in /tmp, with standard error joined to its output. The output is printed and the exit status is
@@ -83,6 +84,13 @@ for file in ${files[@]+"${files[@]}"}; do
   [ "$path" != "$file" ] || path=bin/$(basename "$file")
   put "${file%%=*}" "$path"
 done
+
+# A program with libibverbs needs the driver of Soft-RoCE beside it, which the loader does not name.
+if [ -n "$(find "$root" -name 'libibverbs.so.1' -print -quit)" ]; then
+  for driver in /etc/libibverbs.d/rxe.driver /usr/lib/*/libibverbs/librxe-rdmav*.so; do
+    [ ! -e "$driver" ] || put "$driver" "$driver"
+  done
+fi
 
 # Modules in the order of their dependencies.
 number=100

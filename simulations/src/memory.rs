@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use mad::transport::{Datagram, Received, Transport, TransportError};
 use mad::types::{PortNum, Timestamp};
 use mad::wire::Mad;
+use mad::wire::smp::Notice;
 use routing::fabric::Fabric;
 
-use crate::device::Trap;
 use crate::world::{Agent, AgentId, AgentOutput, Config, End, Stats, World};
 
 /// What all handles share.
@@ -86,7 +86,7 @@ impl MemoryFabric {
     }
 
     /// Sends a trap from an end port of a node; false when there is no such node.
-    pub fn raise_trap(&self, node: &str, port: u8, trap: Trap) -> bool {
+    pub fn raise_trap(&self, node: &str, port: u8, trap: Notice) -> bool {
         self.with(|world| {
             let found = world.find_name(node);
             found.is_some_and(|n| {

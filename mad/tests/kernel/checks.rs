@@ -28,6 +28,24 @@ pub(crate) fn all() {
     the_engine_repeats_when_the_kernel_gives_up(&port);
     a_wake_up_ends_a_wait(&port);
     the_sm_flag_has_one_holder(&port);
+    #[cfg(feature = "verbs")]
+    verbs_and_sysfs_agree(&devices);
+}
+
+#[cfg(feature = "verbs")]
+fn verbs_and_sysfs_agree(devices: &[Device]) {
+    let listing = mad::verbs::devices();
+    assert_eq!(listing.why_none, None);
+    assert_eq!(listing.devices.len(), devices.len());
+    for (verbs, sysfs) in listing.devices.iter().zip(devices) {
+        assert_eq!((&verbs.name, Some(verbs.node_guid)), (&sysfs.name, sysfs.node_guid));
+        let attributes = verbs.attributes.as_ref().unwrap();
+        let [Ok(port)] = attributes.ports.as_slice() else { panic!("{attributes:?}") };
+        assert_eq!((port.number, port.state), (PortNum(1), sysfs.ports[0].state));
+        assert_eq!(port.phys_state, sysfs.ports[0].phys_state);
+        assert_eq!((port.active_mtu, port.max_mtu), (Some(1024), Some(4096)), "of an Ethernet MTU of 1500");
+        assert!(attributes.max_qp > 0 && attributes.max_mr_size > 0 && attributes.max_pkeys > 0);
+    }
 }
 
 /// B13: RoCE ports are no candidates.

@@ -5,9 +5,8 @@
 //! what has to be told to somebody else, leaves it as an [`Effect`] which [`crate::world`] carries out.
 //! Tables take the space of what was written, so that tens of thousands of devices fit in memory.
 
-mod attribute;
 mod build;
-mod notice;
+pub mod notices;
 mod port;
 mod port_info;
 mod quirk;
@@ -19,10 +18,8 @@ mod tables;
 mod tests;
 
 use mad::types::{Guid, NodeType, PortNum};
-use mad::wire::smp::NodeInfo;
+use mad::wire::smp::{NodeInfo, Notice};
 
-pub use attribute::name_of;
-pub use notice::{TRAP_LEN, Trap};
 pub use port::{DevicePort, ExtendedSpeeds};
 pub use quirk::{Misbehaviour, Quirk};
 pub use sma::Answer;
@@ -68,8 +65,8 @@ pub enum Effect {
         /// The old top.
         from: u16,
     },
-    /// A trap was repressed: this notice (the first 64 bytes) need not be repeated.
-    Repress(Trap),
+    /// A trap was repressed: this notice need not be repeated.
+    Repress(Notice),
     /// An SMP had the wrong M_Key: what trap 256 tells.
     MKeyViolation {
         /// The end port whose key it was.

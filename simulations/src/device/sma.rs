@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use mad::types::{PortNum, Timestamp};
-use mad::wire::smp::{PortInfo, Smp};
+use mad::wire::ids::{sm as id, vendor};
+use mad::wire::smp::{Notice, PortInfo, Smp};
 use mad::wire::{Attribute, Method, Status};
 
-use super::attribute as id;
-use super::notice::{TRAP_LEN, Trap};
 use super::quirk::Misbehaviour;
 use super::{Device, Effect};
 
@@ -46,9 +45,7 @@ impl Device {
             return None;
         }
         if method == Method::TRAP_REPRESS {
-            let mut data = [0; TRAP_LEN];
-            data.copy_from_slice(&request.data);
-            effects.push(Effect::Repress(Trap { data }));
+            effects.extend(Notice::decode(&request.data).map(Effect::Repress));
             return None;
         }
         let mut smp = *request;
@@ -98,21 +95,21 @@ impl Device {
         let modifier = header.attribute_modifier.get();
         match header.attribute_id.get() {
             id::PORT_INFO => self.port_info(in_port, request, set, data, effects),
-            id::LINEAR_FORWARDING => self.linear_forwarding(modifier, set, data, effects),
+            id::LINEAR_FORWARDING_TABLE => self.linear_forwarding(modifier, set, data, effects),
             id::NODE_INFO if !set => self.get_node_info(in_port, data),
             id::NODE_DESCRIPTION if !set => {
                 *data = self.description;
                 Ok(())
             }
             id::SWITCH_INFO => self.switch_info(set, data, effects),
-            id::P_KEY_TABLE => self.p_key_table(in_port, modifier, set, data),
-            id::SL_TO_VL => self.sl_to_vl_table(in_port, modifier, set, data),
-            id::VL_ARBITRATION => self.vl_arbitration_table(in_port, modifier, set, data),
-            id::MULTICAST_FORWARDING => self.multicast_forwarding(modifier, set, data),
+            id::PKEY_TABLE => self.p_key_table(in_port, modifier, set, data),
+            id::SL_TO_VL_MAPPING_TABLE => self.sl_to_vl_table(in_port, modifier, set, data),
+            id::VL_ARBITRATION_TABLE => self.vl_arbitration_table(in_port, modifier, set, data),
+            id::MULTICAST_FORWARDING_TABLE => self.multicast_forwarding(modifier, set, data),
             id::GUID_INFO => self.guid_info(in_port, modifier, set, data),
             id::LED_INFO => self.led_info(set, data),
-            id::SWITCH_PORT_STATE if !set => self.switch_port_state(modifier, data),
-            id::MLNX_EXTENDED_PORT_INFO => self.extended_port_info(modifier, set, data),
+            id::SWITCH_PORT_STATE_TABLE if !set => self.switch_port_state(modifier, data),
+            vendor::MLNX_EXTENDED_PORT_INFO => self.extended_port_info(modifier, set, data),
             _ => Err(Status::METHOD_ATTRIBUTE_NOT_SUPPORTED),
         }
     }

@@ -297,9 +297,11 @@ impl Words<'_> {
 
     fn place(&mut self) -> Result<Place, String> {
         let word = self.next("a node, \"name\" or \"name\"[port]")?;
-        let port = word.bracket.map(|port| port.parse().map(PortNum).map_err(|_| {
-            format!("port `{port}` of \"{}\": expected 0 to 254", word.text)
-        }));
+        let port = word.bracket.map(|port| {
+            port.parse()
+                .map(PortNum)
+                .map_err(|_| format!("port `{port}` of \"{}\": expected 0 to 254", word.text))
+        });
         Ok(Place { node: word.text, port: port.transpose()? })
     }
 

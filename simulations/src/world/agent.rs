@@ -25,6 +25,12 @@ pub trait Agent: Any + Send {
         true
     }
 
+    /// Whether the agent stands for all programs of its port, as a kernel's MAD layer does: it gets everything that comes
+    /// for the port, and transaction IDs are left as it writes them.
+    fn owns_port(&self) -> bool {
+        false
+    }
+
     /// A datagram came in; its address is that of the sender.
     fn receive(&mut self, datagram: Datagram, now: Timestamp);
 
@@ -37,7 +43,10 @@ pub trait Agent: Any + Send {
 
 /// What an agent wants.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "nearly every output is a datagram; a box would cost an allocation each")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every output is a datagram; a box would cost an allocation each"
+)]
 pub enum AgentOutput {
     /// Send a datagram.
     Send(Datagram),
@@ -54,6 +63,7 @@ pub(super) struct Attachment {
     end: End,
     agent: Option<Box<dyn Agent>>,
     is_sm: bool,
+    owns_port: bool,
     frozen: bool,
     backlog: VecDeque<Datagram>,
     wake_at: Option<Timestamp>,
@@ -67,10 +77,12 @@ impl World {
             return None;
         }
         let id = AgentId(self.agents.len() as u32);
+        let owns_port = agent.owns_port();
         let attachment = Attachment {
             end,
             agent: Some(agent),
             is_sm: false,
+            owns_port,
             frozen: false,
             backlog: VecDeque::new(),
             wake_at: None,
@@ -171,7 +183,7 @@ impl World {
         let Some(slot) = self.agents.get(id.0 as usize) else { return };
         let end = slot.end;
         let mut mad = datagram.mad;
-        if !mad.header.method().is_response() {
+        if !slot.owns_port && !mad.header.method().is_response() {
             let low = mad.header.transaction_id.get() & 0xffff_ffff;
             mad.header.transaction_id.set(u64::from(id.0 + 1) << 32 | low);
         }
@@ -224,9 +236,12 @@ impl World {
             packet.mad.header.method().is_response() && packet.mad.header.method() != Method::TRAP_REPRESS;
         let taker = self.asked_by(at, &packet).or_else(|| {
             let accepts = |slot: &Attachment| {
-                slot.end == end && slot.agent.as_ref().is_some_and(|agent| agent.accepts(&packet.mad))
+                let wanted = slot.owns_port || !is_answer;
+                wanted
+                    && slot.end == end
+                    && slot.agent.as_ref().is_some_and(|agent| agent.accepts(&packet.mad))
             };
-            let index = (!is_answer).then(|| self.agents.iter().position(accepts))??;
+            let index = self.agents.iter().position(accepts)?;
             Some(AgentId(index as u32))
         });
         let Some(id) = taker else { return self.stats.drop(Drop::NoAgent) };

@@ -3,7 +3,7 @@
 use mad::types::Guid;
 
 use super::{End, World};
-use crate::device::Trap;
+use crate::device::notices::Issuer;
 
 impl World {
     /// Exchanges the far ends of two ports' cables. False when either has none.
@@ -43,11 +43,9 @@ impl World {
     pub fn set_system_image(&mut self, node: u32, guid: Guid) {
         let device = self.device_mut(node);
         device.node_info.system_image_guid.set(guid.0);
-        let (kind, ports) = (device.kind(), device.end_ports());
-        for number in ports {
+        for number in self.device(node).end_ports() {
             let end = End::new(node, number);
-            let lid = self.device(node).ports[usize::from(number)].info.lid();
-            self.raise_trap(end, Trap::system_image(kind, lid, guid.0));
+            self.raise_trap(end, Issuer::of(self.device(node), end.port).system_image(guid.0));
         }
     }
 }

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use mad::types::{Guid, PortNum, Timestamp};
 use mad::wire::smp::Smp;
-use mad::wire::{Method, MgmtClass};
+use mad::wire::{Method, MgmtClass, ids};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use routing::fabric::Fabric;
@@ -46,9 +46,6 @@ use agent::Attachment;
 use loops::Watch;
 use queue::{Event, Queue};
 use traps::Pending;
-
-/// Attribute ID of SMInfo, which subnet managers answer themselves.
-const SM_INFO: u16 = 0x0020;
 
 /// A port of a device in a [`World`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -253,7 +250,7 @@ impl World {
         let subnet = class == MgmtClass::SUBN_DR || class == MgmtClass::SUBN_LID;
         let method = header.method();
         let for_device = matches!(method, Method::GET | Method::SET | Method::TRAP_REPRESS)
-            && header.attribute_id.get() != SM_INFO;
+            && header.attribute_id.get() != ids::sm::SM_INFO;
         if subnet && for_device && self.asked_by(at, &packet).is_none() {
             self.subnet_management(at, &packet);
         } else {

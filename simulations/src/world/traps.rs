@@ -5,16 +5,13 @@ use std::time::Duration;
 
 use mad::transport::Address;
 use mad::types::{PortNum, Timestamp};
-use mad::wire::smp::Smp;
-use mad::wire::{Method, Status};
-use zerocopy::big_endian::U16;
+use mad::wire::smp::{Notice, Smp};
+use mad::wire::{Attribute, Method};
 
 use super::queue::Event;
 use super::{End, Packet, World};
-use crate::device::Trap;
+use crate::device::notices::{self, Issuer};
 
-/// Attribute ID of Notice.
-const NOTICE: u16 = 0x0002;
 /// The shortest time between two sendings of one trap.
 const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 
@@ -23,18 +20,22 @@ pub(super) struct Pending {
     id: u32,
     pub(super) node: u32,
     port: PortNum,
-    trap: Trap,
+    trap: Notice,
 }
 
 impl World {
     /// Sends a trap from an end port (port 0 of a switch), and again until it is repressed. Nothing happens where traps are
     /// switched off, or the port knows no subnet manager.
-    pub fn raise_trap(&mut self, end: End, trap: Trap) {
+    pub fn raise_trap(&mut self, end: End, trap: Notice) {
         let Some(port) = self.devices.get(end.node as usize).and_then(|d| d.port(end.port)) else { return };
         if !self.config.traps || port.sm_lid().is_none() || port.info.lid().is_none() {
             return;
         }
-        let known = self.pending.iter().find(|p| p.node == end.node && p.trap.is_same(&trap)).map(|p| p.id);
+        let known = self
+            .pending
+            .iter()
+            .find(|p| p.node == end.node && notices::is_same(&p.trap, &trap))
+            .map(|p| p.id);
         let id = known.unwrap_or_else(|| {
             let id = self.next_trap_tid;
             self.next_trap_tid = self.next_trap_tid.wrapping_add(1).max(1);
@@ -52,14 +53,15 @@ impl World {
         Duration::from_nanos(4096_u64 << exponent).max(SHORTEST_PERIOD)
     }
 
-    fn send_trap(&mut self, end: End, id: u32, trap: &Trap) {
+    fn send_trap(&mut self, end: End, id: u32, trap: &Notice) {
         let info = &self.devices[end.node as usize].ports[end.port.index()].info;
         let mut to = Address::smp(info.master_sm_lid.get());
         to.sl = info.sm_sl();
-        let mut smp = Smp::lid_routed(Method::TRAP, NOTICE, 0);
+        let mut smp = Smp::lid_routed(Method::TRAP, Notice::ID, 0);
         smp.header.transaction_id.set(u64::from(id));
-        smp.header.status = U16::new(Status::OK.0);
-        smp.data = trap.data;
+        // A notice has the size of an SMP's data.
+        let fits = trap.encode(&mut smp.data);
+        debug_assert!(fits, "a notice is 64 bytes");
         self.stats.traps += 1;
         let packet = self.packet(end, &to, smp.into_mad());
         self.emit(end, packet, Duration::ZERO);
@@ -81,8 +83,8 @@ impl World {
         self.queue.push(when, Event::RepeatTrap { id });
     }
 
-    pub(super) fn repress(&mut self, node: u32, trap: &Trap) {
-        self.pending.retain(|p| p.node != node || !p.trap.is_same(trap));
+    pub(super) fn repress(&mut self, node: u32, trap: &Notice) {
+        self.pending.retain(|p| p.node != node || !notices::is_same(&p.trap, trap));
     }
 
     /// Number of traps that wait for their TrapRepress.
@@ -90,37 +92,33 @@ impl World {
         self.pending.len()
     }
 
+    fn issuer(&self, end: End) -> Issuer {
+        Issuer::of(&self.devices[end.node as usize], end.port)
+    }
+
     /// 128: link state of a switch.
     pub(super) fn raise_link_trap(&mut self, node: u32) {
-        let lid = self.devices[node as usize].ports[0].info.lid();
-        self.raise_trap(End::new(node, 0), Trap::link_state(lid));
+        let end = End::new(node, 0);
+        self.raise_trap(end, self.issuer(end).link_state());
     }
 
     /// 144: the capabilities of an end port, or with `flags` something else of it.
     pub(super) fn raise_capability_trap(&mut self, end: End, flags: u16) {
-        let device = &self.devices[end.node as usize];
-        let info = &device.ports[end.port.index()].info;
+        let info = &self.devices[end.node as usize].ports[end.port.index()].info;
         let (mask, mask2) = (info.capability_mask.get(), info.capability_mask2.get());
-        self.raise_trap(end, Trap::capability(device.kind(), info.lid(), mask, mask2, flags));
+        self.raise_trap(end, self.issuer(end).local_changes(mask, mask2, flags));
     }
 
     /// 256: an SMP with a wrong M_Key.
     pub(super) fn raise_m_key_trap(&mut self, end: End, packet: &Packet) {
-        let smp = Smp::from_mad(packet.mad);
-        let header = &smp.header;
-        let what =
-            (header.method, header.attribute_id.get(), header.attribute_modifier.get(), smp.m_key.get());
-        let device = &self.devices[end.node as usize];
-        let lid = device.ports[end.port.index()].info.lid();
-        self.raise_trap(end, Trap::bad_m_key(device.kind(), lid, smp.dr_slid.get(), what));
+        let trap = self.issuer(end).bad_m_key(&Smp::from_mad(packet.mad), packet.is_directed());
+        self.raise_trap(end, trap);
     }
 
     /// 257: a packet with a P_Key that the port doesn't have.
     pub(super) fn raise_p_key_trap(&mut self, end: End, packet: &Packet) {
-        let device = &self.devices[end.node as usize];
-        let lid = device.ports[end.port.index()].info.lid();
         let key = u32::from(packet.p_key.0);
-        self.raise_trap(end, Trap::bad_key(257, device.kind(), lid, packet.slid, packet.dlid, key));
+        self.raise_trap(end, self.issuer(end).bad_key(257, packet.slid, packet.dlid, key));
     }
 
     /// Changes a NodeDescription as an administrator does on the host, and tells it by trap 144.
@@ -129,15 +127,15 @@ impl World {
         self.tell_all_ports(node, 1);
     }
 
-    /// Tells by trap 144 from every end port of a device that something changed; `flags` as in [`Trap::capability`].
+    /// Tells by trap 144 from every end port of a device that something changed; `flags` as in
+    /// [`Issuer::local_changes`].
     pub fn tell_all_ports(&mut self, node: u32, flags: u16) {
         for port in self.device(node).end_ports() {
             self.raise_capability_trap(End::new(node, port), flags);
         }
     }
 
-    /// When the first waiting trap was or will be sent again is of no interest; how long one waits at most is: the longest
-    /// period of any port. For tests that let a repetition happen.
+    /// A moment by which an end port has sent every trap that still waits once more.
     pub fn after_trap_period(&self, end: End) -> Timestamp {
         self.now + self.trap_period(end)
     }

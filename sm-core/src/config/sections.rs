@@ -151,6 +151,7 @@ sections! {
     /// Unicast routes.
     routing: RoutingConfig {
         /// Engines in the order in which they are tried; the first that takes the fabric and passes the check routes it.
+        /// When none does, minhop; with no_fallback at the end, nothing.
         engines: Vec<String> = vec!["minhop".to_owned()], Allowed::Engines;
         /// Node GUIDs of root switches, for engines that need them and are not to find them.
         root_guids: Vec<Guid> = Vec::new(), Allowed::Guids;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use mad::types::Guid;
+use routing::engines;
 use serde::de::DeserializeOwned;
 use toml::Value;
 
@@ -42,7 +43,15 @@ impl fmt::Display for Allowed {
             Self::Guid => f.write_str("a GUID as text, such as \"0x0002c90300a1b2c1\""),
             Self::Guids => f.write_str("a list of GUIDs as text, such as [\"0x0002c90300a1b2c1\"]"),
             Self::Hex => f.write_str("a 64-bit number as text, such as \"0x0000000000000001\""),
-            Self::Engines => f.write_str("a list of routing engines, such as [\"minhop\"]"),
+            Self::Engines => {
+                let names: Vec<&str> = engines::names().collect();
+                write!(
+                    f,
+                    "a list of routing engines: {}; {} at its end",
+                    names.join(", "),
+                    engines::NO_FALLBACK
+                )
+            }
         }
     }
 }
@@ -162,10 +171,7 @@ impl Setting for Vec<Guid> {
 impl Setting for Vec<String> {
     type Raw = Self;
     fn read(raw: &Self, _: Allowed) -> Option<Self> {
-        let name = |t: &String| {
-            !t.is_empty() && t.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-        };
-        (!raw.is_empty() && raw.iter().all(name)).then(|| raw.clone())
+        (!raw.is_empty() && raw.iter().all(|name| is_engine(name))).then(|| raw.clone())
     }
     fn show(raw: &Self) -> String {
         format!("{raw:?}")
@@ -173,6 +179,11 @@ impl Setting for Vec<String> {
     fn write(&self) -> Option<Value> {
         Some(Value::Array(self.iter().cloned().map(Value::String).collect()))
     }
+}
+
+/// Whether a chain of engines may hold this word.
+fn is_engine(name: &str) -> bool {
+    name == engines::NO_FALLBACK || engines::by_name(name).is_ok()
 }
 
 /// A 64-bit number that the file holds as hexadecimal text: TOML's integers end at 2^63.

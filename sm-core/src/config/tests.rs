@@ -24,7 +24,7 @@ fn what_show_prints_reads_back_to_the_same() {
     assert_eq!(parse(&config.to_commented_toml()).expect("defaults"), config);
     config.device.guid = Some(Guid(0x0002_c903_00a1_b2c1));
     config.device.name = Some("mlx5_0 \"odd\"".into());
-    config.routing.engines = vec!["updn".into(), "minhop".into()];
+    config.routing.engines = vec!["minhop".into(), "no_fallback".into()];
     config.routing.root_guids = vec![Guid(1), Guid(2)];
     config.log.file = Some("/var/log/rsm.log".into());
     config.sm.sm_key = Hex64(u64::MAX);
@@ -101,6 +101,15 @@ fn a_guid_is_read_whole_or_not_at_all() {
     assert!(said.contains("allowed is a GUID as text"), "{said}");
     let config = parse("[device]\nguid = \"0002:c903:00a1:b2c1\"\n").expect("sysfs form");
     assert_eq!(config.device.guid, Some(Guid(0x0002_c903_00a1_b2c1)));
+}
+
+#[test]
+fn an_unknown_engine_is_refused_with_the_known_ones() {
+    let said = refusal("[routing]\nengines = [\"minhop\", \"magic\"]\n");
+    assert!(said.starts_with("rsm.toml:2:11: routing.engines = [\"minhop\", \"magic\"]: "), "{said}");
+    assert!(said.contains("a list of routing engines: minhop"), "{said}");
+    let said = refusal("[routing]\nengines = []\n");
+    assert!(said.starts_with("rsm.toml:2:11: "), "{said}");
 }
 
 #[test]

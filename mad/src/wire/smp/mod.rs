@@ -34,5 +34,5 @@ pub use sm_info::{SmControl, SmInfo, SmState};
 pub use switch_info::SwitchInfo;
 pub use trap_data::{
     BadKeyData, BadMKeyData, BadSwitchPKeyData, GidData, LinkStateData, LocalChangesData, PortThresholdData,
-    SystemImageGuidData, TrapDetails,
+    SystemImageGuidData, TrapData, TrapDetails,
 };

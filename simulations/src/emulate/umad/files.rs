@@ -147,7 +147,8 @@ impl Files {
         let number = file.agents.iter().position(Option::is_none).ok_or(Errno::NOMEM)? as u32;
         registration.check()?;
         let endpoint = file.endpoint;
-        let keys: Vec<_> = registration.methods().map(|m| MethodKey::of(endpoint, &registration, m)).collect();
+        let keys: Vec<_> =
+            registration.methods().map(|m| MethodKey::of(endpoint, &registration, m)).collect();
         if keys.iter().any(|key| self.methods.contains_key(key)) {
             return Err(Errno::INVAL);
         }

@@ -1,0 +1,6 @@
+//! The `rsm` binary as its users meet it, on a host without InfiniBand: configuration, bad input, output.
+
+mod bad_input;
+mod config;
+mod output;
+mod rsm;

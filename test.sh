@@ -1,0 +1,37 @@
+#!/bin/bash
+# Installs what the tests need from Debian (as root) and runs all tests. Ends with one line "N passed, N failed"; the exit
+# code is not 0 when anything failed. `./test.sh ARGUMENT...` hands its arguments to `cargo test`.
+#   RSM_NO_INSTALL=1   install nothing
+set -euo pipefail
+cd "$(dirname "$0")"
+
+packages=(
+  opensm infiniband-diags ibutils                        # peers
+  ibsim-utils libumad2sim0                               # fabric simulator and its preload library
+  tshark                                                 # dissects what we capture
+  ibverbs-utils rdma-core                                # ibv_devinfo
+  qemu-system-x86 busybox-static cpio kmod iproute2      # a real kernel
+  procps
+)
+if [ -z "${RSM_NO_INSTALL:-}" ] && ! dpkg -s "${packages[@]}" >/dev/null 2>&1; then
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -qq
+  apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
+fi
+export PATH=$PATH:/usr/sbin:/sbin
+
+# Some images leave out /usr/share/doc, where ibsim's examples are.
+examples=/usr/share/doc/ibsim-utils/net-examples
+if [ ! -d "$examples" ]; then
+  folder=${TMPDIR:-/tmp}/rsm-ibsim-examples
+  mkdir -p "$folder"
+  (cd "$folder" && apt-get download -qq ibsim-utils && dpkg-deb -x ibsim-utils_*.deb .)
+  export RSM_IBSIM_EXAMPLES=$folder$examples
+fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+status=0
+cargo test --workspace --locked --no-fail-fast "$@" 2>&1 | tee "$log" || status=$?
+awk '/^test result:/ { passed += $4; failed += $6 } END { print passed + 0 " passed, " failed + 0 " failed" }' "$log"
+exit "$status"
