@@ -160,9 +160,7 @@ impl World {
     fn port_changed(&mut self, end: End) {
         let Some(tables) = &mut self.devices[end.node as usize].switch else { return };
         tables.info.set_port_state_change(1);
-        if self.now.0 > 0 {
-            self.raise_link_trap(end.node);
-        }
+        self.raise_link_trap(end.node);
     }
 
     /// All cables as they are plugged now, each once.

@@ -35,7 +35,7 @@ use rustc_hash::FxHashMap;
 use crate::device::{Device, Effect};
 
 pub use agent::{Agent, AgentId, AgentOutput};
-pub use check::Finding;
+pub use check::{Finding, Verdict};
 pub use config::Config;
 pub use loops::ForwardingLoop;
 pub use packet::Packet;
