@@ -4,6 +4,8 @@
 
 pub mod engines;
 pub mod fabric;
+
+pub mod formats;
 pub mod multicast;
 pub mod routes;
 pub mod verify;

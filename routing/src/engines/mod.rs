@@ -4,7 +4,11 @@
 mod fill;
 mod minhop;
 mod next_hops;
+mod ranks;
 mod targets;
+#[cfg(test)]
+mod testing;
+mod updn;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +18,7 @@ use crate::fabric::SwitchGraph;
 use crate::routes::Routes;
 
 pub use minhop::MinHop;
+pub use updn::{DownUp, UpDown};
 
 /// What operators steer engines with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +29,8 @@ pub struct RoutingInput {
     pub data_vls: u8,
     /// Weight in place of 1 for the hop out of a switch's port, by (NodeGUID, port), 1 to 255; read by `minhop` and `dor`.
     pub hop_weights: BTreeMap<(Guid, PortNum), u8>,
+    /// Ids by NodeGUID that decide between switches of one rank, in place of the GUID; read by `updn`.
+    pub ids: BTreeMap<Guid, u64>,
 }
 
 impl RoutingInput {
@@ -82,7 +89,7 @@ pub trait RoutingEngine: Send + Sync {
 }
 
 /// The engines by their names.
-static ENGINES: [&dyn RoutingEngine; 1] = [&MinHop];
+static ENGINES: [&dyn RoutingEngine; 3] = [&MinHop, &UpDown, &DownUp];
 
 /// The word in a chain of engines that keeps [`route_chain`] from ending with `minhop`.
 pub const NO_FALLBACK: &str = "no_fallback";

@@ -28,6 +28,9 @@ pub(crate) enum Turn {
 pub(crate) struct NextHops {
     arcs: usize,
     masks: Vec<u64>,
+    /// For each (block, switch), the targets to which no legal path leads.
+    illegal: Vec<u64>,
+    switches: usize,
 }
 
 impl NextHops {
@@ -47,7 +50,8 @@ impl NextHops {
     }
 
     /// Shortest paths that never turn from [`Turn::Down`] to [`Turn::Up`], `turn` by arc number. Where a switch has a path
-    /// downwards only, it takes the shortest of these: then whoever comes down through it goes on down.
+    /// downwards only, it takes the shortest of these: then whoever comes down through it goes on down. Switches without
+    /// any such path go on to a neighbour that has one.
     pub(crate) fn up_down(graph: &SwitchGraph, turn: &(dyn Fn(usize) -> Turn + Sync)) -> Self {
         Self::search(graph, turn, None)
     }
@@ -55,14 +59,29 @@ impl NextHops {
     fn search(graph: &SwitchGraph, turn: &(dyn Fn(usize) -> Turn + Sync), weights: Option<&[u8]>) -> Self {
         let arcs = graph.all_arcs().len();
         let blocks = graph.switch_count().div_ceil(TARGETS);
+        let switches = graph.switch_count();
         let mut masks = vec![0_u64; arcs * blocks];
+        let mut illegal = vec![0_u64; switches * blocks];
         if arcs > 0 {
             let turns: Vec<Turn> = (0..arcs).map(turn).collect();
-            masks.par_chunks_mut(arcs).enumerate().for_each(|(block, masks)| {
-                Search { graph, turns: &turns, weights, masks, levels: Vec::new() }.run(block);
+            let parts = masks.par_chunks_mut(arcs).zip(illegal.par_chunks_mut(switches));
+            parts.enumerate().for_each(|(block, (masks, illegal))| {
+                Search { graph, turns: &turns, weights, masks, illegal, levels: Vec::new() }.run(block);
             });
         }
-        Self { arcs, masks }
+        Self { arcs, masks, illegal, switches }
+    }
+
+    /// The first pair of switches, both marked in `of`, that only an illegal path joins.
+    pub(crate) fn first_detour(&self, of: &[bool]) -> Option<(SwitchIndex, SwitchIndex)> {
+        let blocks = self.illegal.chunks(self.switches.max(1)).enumerate();
+        blocks
+            .flat_map(|(block, row)| row.iter().enumerate().map(move |(s, bits)| (block, s, *bits)))
+            .find_map(|(block, s, bits)| {
+                let to = |bit: &usize| bits >> bit & 1 == 1 && of[block * TARGETS + bit];
+                let bit = (0..TARGETS).find(|bit| bits != 0 && of[s] && to(bit))?;
+                Some((s as u32, (block * TARGETS + bit) as u32))
+            })
     }
 }
 
@@ -72,6 +91,7 @@ struct Search<'a> {
     turns: &'a [Turn],
     weights: Option<&'a [u8]>,
     masks: &'a mut [u64],
+    illegal: &'a mut [u64],
     levels: Vec<Vec<u64>>,
 }
 
@@ -89,6 +109,13 @@ impl Search<'_> {
         self.phase(&mut seen, all, |turn| matches!(turn, Turn::Free | Turn::Down));
         if self.turns.contains(&Turn::Up) {
             self.phase(&mut seen, all, |turn| turn == Turn::Up);
+            if seen.iter().any(|s| *s != all) {
+                let legal = seen.clone();
+                self.phase(&mut seen, all, |turn| turn != Turn::Closed);
+                for ((illegal, seen), legal) in self.illegal.iter_mut().zip(&seen).zip(legal) {
+                    *illegal = seen & !legal;
+                }
+            }
         }
     }
 

@@ -25,8 +25,6 @@ pub(crate) struct Target {
 /// Levels, dividers and targets of a fabric.
 #[derive(Clone, Debug)]
 pub(crate) struct Targets {
-    /// Hops from the nearest switch with hosts; `u16::MAX` where none is reachable.
-    pub level: Vec<u16>,
     /// Π of each switch, at least 1.
     pub divider: Vec<u32>,
     offsets: Vec<u32>,
@@ -36,15 +34,15 @@ pub(crate) struct Targets {
 impl Targets {
     /// Levels counted from the switches with hosts.
     pub(crate) fn new(graph: &SwitchGraph) -> Self {
-        Self::with_levels(graph, levels_from_hosts(graph))
+        Self::with_levels(graph, &levels_from_hosts(graph))
     }
 
     /// With levels that the engine knows better (ranks below given roots).
-    pub(crate) fn with_levels(graph: &SwitchGraph, level: Vec<u16>) -> Self {
-        let divider = dividers(graph, &level);
-        let ordinal = ordinals(graph, &level);
+    pub(crate) fn with_levels(graph: &SwitchGraph, level: &[u16]) -> Self {
+        let divider = dividers(graph, level);
+        let ordinal = ordinals(graph, level);
         let (offsets, targets) = ranked_targets(graph, &ordinal);
-        Self { level, divider, offsets, targets }
+        Self { divider, offsets, targets }
     }
 
     /// The end ports of a switch, its own first, then by port.
@@ -55,7 +53,7 @@ impl Targets {
 }
 
 /// Breadth-first distance from the switches with hosts (from all switches with any end port when there are no hosts).
-fn levels_from_hosts(graph: &SwitchGraph) -> Vec<u16> {
+pub(crate) fn levels_from_hosts(graph: &SwitchGraph) -> Vec<u16> {
     let mut level = vec![u16::MAX; graph.switch_count()];
     let mut queue: Vec<SwitchIndex> = Vec::new();
     for host in graph.destinations().iter().filter(|d| d.host) {

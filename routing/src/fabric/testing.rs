@@ -143,3 +143,33 @@ pub(crate) fn torus(dims: &[usize], hosts: usize, lmc: u8) -> Fabric {
     }
     builder.finish(lmc)
 }
+
+/// Switches joined at random, each to about `degree` others, in one piece (a ring holds them), `hosts` on each.
+pub(crate) fn random(
+    switches: usize,
+    degree: usize,
+    hosts: usize,
+    random: &mut rand_pcg::Pcg64Mcg,
+) -> Fabric {
+    use rand::RngExt;
+    let mut builder = Builder::new((degree + 2 + hosts) as u8);
+    let nodes: Vec<NodeId> = (0..switches).map(|_| builder.switch()).collect();
+    for i in 0..switches {
+        builder.link(nodes[i], nodes[(i + 1) % switches]);
+    }
+    let mut used = vec![2; switches];
+    for _ in 0..switches * (degree - 2) {
+        let (a, b) = (random.random_range(0..switches), random.random_range(0..switches));
+        if a != b && used[a] < degree && used[b] < degree {
+            used[a] += 1;
+            used[b] += 1;
+            builder.link(nodes[a], nodes[b]);
+        }
+    }
+    for node in nodes {
+        for _ in 0..hosts {
+            builder.host(node);
+        }
+    }
+    builder.finish(0)
+}

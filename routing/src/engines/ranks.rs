@@ -1,0 +1,167 @@
+//! Roots and ranks for engines that know "up" and "down".
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use mad::types::Guid;
+
+use super::next_hops::Turn;
+use super::targets::levels_from_hosts;
+use crate::fabric::{SwitchGraph, SwitchIndex};
+
+/// The root switches: those given that are in the fabric, else those found. `None` when GUIDs are given and none is there.
+pub(crate) fn roots(graph: &SwitchGraph, given: &[Guid]) -> Option<Vec<SwitchIndex>> {
+    if given.is_empty() {
+        return Some(find_roots(graph));
+    }
+    let found: Vec<SwitchIndex> =
+        (0..graph.switch_count() as u32).filter(|s| given.contains(&graph.guid(*s))).collect();
+    (!found.is_empty()).then_some(found)
+}
+
+/// Finds roots: switches without hosts that no neighbour is farther from the hosts than. Switches at the end of a spur,
+/// with neither hosts nor a second neighbour, are left out of account: a tree does not hang on them. B23: only what is
+/// linked now is looked at, so a missing cable neither hides a root nor makes one.
+pub(crate) fn find_roots(graph: &SwitchGraph) -> Vec<SwitchIndex> {
+    let level = levels_from_hosts(graph);
+    let spur = spurs(graph, &level);
+    let highest = |s: &SwitchIndex| {
+        let here = level[*s as usize];
+        let above = |to: SwitchIndex| !spur[to as usize] && level[to as usize] > here;
+        here != u16::MAX && here > 0 && !spur[*s as usize] && !graph.arcs(*s).iter().any(|a| above(a.to))
+    };
+    (0..graph.switch_count() as u32).filter(highest).collect()
+}
+
+fn spurs(graph: &SwitchGraph, level: &[u16]) -> Vec<bool> {
+    let mut spur = vec![false; level.len()];
+    let mut queue: Vec<SwitchIndex> = (0..level.len() as u32).collect();
+    while let Some(s) = queue.pop() {
+        if spur[s as usize] || level[s as usize] == 0 {
+            continue;
+        }
+        let mut neighbours: Vec<SwitchIndex> =
+            graph.arcs(s).iter().map(|a| a.to).filter(|to| !spur[*to as usize]).collect();
+        neighbours.dedup();
+        if neighbours.len() <= 1 {
+            spur[s as usize] = true;
+            queue.extend(neighbours);
+        }
+    }
+    spur
+}
+
+/// Ranks below roots, and which way every arc points.
+pub(crate) struct Ranks {
+    /// Hops from the nearest root.
+    pub rank: Vec<u16>,
+    /// Place in the order of all switches, the uppermost first.
+    place: Vec<u32>,
+    from: Vec<SwitchIndex>,
+}
+
+impl Ranks {
+    /// Ranks from `roots`. A part of the fabric without any root gets its middle as one, which is added to `roots`.
+    /// `ids` decides between switches of one rank: the larger is upper.
+    pub(crate) fn new(graph: &SwitchGraph, roots: &mut Vec<SwitchIndex>, ids: &BTreeMap<Guid, u64>) -> Self {
+        let count = graph.switch_count();
+        let mut rank = vec![u16::MAX; count];
+        spread(graph, roots, &mut rank);
+        for s in 0..count as u32 {
+            if rank[s as usize] == u16::MAX {
+                let middle = middle(graph, s);
+                roots.push(middle);
+                spread(graph, &[middle], &mut rank);
+            }
+        }
+        let id = |s: SwitchIndex| ids.get(&graph.guid(s)).copied().unwrap_or_else(|| graph.guid(s).0);
+        let mut order: Vec<SwitchIndex> = (0..count as u32).collect();
+        order.sort_by_key(|s| (rank[*s as usize], Reverse(id(*s))));
+        let from = (0..count as u32).flat_map(|s| std::iter::repeat_n(s, graph.arcs(s).len())).collect();
+        Self { rank, place: places(&order), from }
+    }
+
+    /// Reorders such that every switch but one has an upper neighbour, as far as the fabric hangs together: then a legal path
+    /// joins every two switches. The order is grown from the uppermost switch, always by the one of the highest rank that
+    /// touches what is ordered already, so that most stay where they were.
+    pub(crate) fn join(&mut self, graph: &SwitchGraph) {
+        let mut order: Vec<SwitchIndex> = Vec::with_capacity(self.place.len());
+        let mut known = vec![false; self.place.len()];
+        let mut heap = BinaryHeap::new();
+        let mut starts: Vec<SwitchIndex> = (0..self.place.len() as u32).collect();
+        starts.sort_by_key(|s| self.place[*s as usize]);
+        for start in starts {
+            if !std::mem::replace(&mut known[start as usize], true) {
+                heap.push(Reverse((0, 0, start)));
+            }
+            while let Some(Reverse((.., s))) = heap.pop() {
+                order.push(s);
+                for arc in graph.arcs(s) {
+                    let to = arc.to as usize;
+                    if !std::mem::replace(&mut known[to], true) {
+                        heap.push(Reverse((self.rank[to], self.place[to], arc.to)));
+                    }
+                }
+            }
+        }
+        self.place = places(&order);
+    }
+
+    /// Which way arc number `arc` points.
+    pub(crate) fn turn(&self, graph: &SwitchGraph, arc: usize) -> Turn {
+        let (from, to) = (self.from[arc] as usize, graph.all_arcs()[arc].to as usize);
+        if self.place[to] < self.place[from] { Turn::Up } else { Turn::Down }
+    }
+
+    /// Levels as distances from the lowest rank.
+    pub(crate) fn levels(&self) -> Vec<u16> {
+        let lowest = self.rank.iter().copied().max().unwrap_or(0);
+        self.rank.iter().map(|rank| lowest - rank).collect()
+    }
+}
+
+fn places(order: &[SwitchIndex]) -> Vec<u32> {
+    let mut place = vec![0; order.len()];
+    for (number, s) in order.iter().enumerate() {
+        place[*s as usize] = number as u32;
+    }
+    place
+}
+
+fn spread(graph: &SwitchGraph, from: &[SwitchIndex], rank: &mut [u16]) {
+    let mut queue: Vec<SwitchIndex> = from.to_vec();
+    for s in from {
+        rank[*s as usize] = 0;
+    }
+    let mut head = 0;
+    while let Some(&at) = queue.get(head) {
+        head += 1;
+        for arc in graph.arcs(at) {
+            if rank[arc.to as usize] == u16::MAX {
+                rank[arc.to as usize] = rank[at as usize] + 1;
+                queue.push(arc.to);
+            }
+        }
+    }
+}
+
+/// The middle of a long shortest path in the part that `start` belongs to: two sweeps find its ends.
+fn middle(graph: &SwitchGraph, start: SwitchIndex) -> SwitchIndex {
+    let distances = |from: SwitchIndex| {
+        let mut distance = vec![u16::MAX; graph.switch_count()];
+        spread(graph, &[from], &mut distance);
+        distance
+    };
+    let farthest = |distance: &[u16]| {
+        let reached = (0..distance.len()).filter(|s| distance[*s] != u16::MAX);
+        reached.max_by_key(|s| (distance[*s], Reverse(*s))).unwrap_or(0) as u32
+    };
+    let one = farthest(&distances(start));
+    let from_one = distances(one);
+    let other = farthest(&from_one);
+    let from_other = distances(other);
+    let length = from_one[other as usize];
+    let on_path = |s: &usize| from_one[*s] != u16::MAX && from_one[*s] + from_other[*s] == length;
+    let half = |s: &usize| from_one[*s] == length / 2;
+    (0..graph.switch_count()).find(|s| on_path(s) && half(s)).map_or(start, |s| s as u32)
+}

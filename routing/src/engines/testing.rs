@@ -1,0 +1,54 @@
+//! What the tests of all engines share.
+
+use rand::seq::IndexedRandom;
+use rand_pcg::Pcg64Mcg;
+
+use super::{RoutingEngine, RoutingInput};
+use crate::fabric::{Fabric, Link, SwitchGraph, testing};
+use crate::verify::{self, Options, Report};
+
+/// Routes, on one thread and on three, and asserts that every LID is reached and no host traffic closes a credit loop.
+pub(crate) fn check_all(engine: &dyn RoutingEngine, graph: &SwitchGraph, input: &RoutingInput) -> Report {
+    let with = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| engine.route(graph, input).unwrap_or_else(|error| panic!("{error}")))
+    };
+    let routes = with(1);
+    assert!(routes == with(3), "{}: the number of threads shows", engine.name());
+    let report = verify::check(graph, &routes, Options { management: false, data_vls: input.data_vls });
+    assert!(report.is_right(), "{report}");
+    report
+}
+
+/// Fabrics of many shapes, whole and with cables taken out (the fabric stays in one piece).
+pub(crate) fn random_fabrics() -> Vec<(String, Fabric)> {
+    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
+    println!("SEED={seed}");
+    let mut random = Pcg64Mcg::new(seed);
+    let mut fabrics = vec![
+        ("tree of two levels".to_owned(), testing::fat_tree(&[4, 5], &[1, 3], 0)),
+        ("tree of three levels".to_owned(), testing::fat_tree(&[2, 3, 4], &[1, 2, 3], 1)),
+        ("ring".to_owned(), testing::torus(&[7], 2, 0)),
+        ("torus 4x5".to_owned(), testing::torus(&[4, 5], 1, 1)),
+        ("torus 3x3x3".to_owned(), testing::torus(&[3, 3, 3], 2, 0)),
+        ("random".to_owned(), testing::random(12, 4, 2, &mut random)),
+        ("random and thin".to_owned(), testing::random(20, 3, 1, &mut random)),
+    ];
+    for index in 0..fabrics.len() {
+        let (name, mut fabric) = fabrics[index].clone();
+        let mut taken = 0;
+        for _ in 0..10 {
+            let between = |l: &&Link| fabric.node(l.a.node).is_switch() && fabric.node(l.b.node).is_switch();
+            let links: Vec<Link> = fabric.links().filter(between).copied().collect();
+            let link = links.choose(&mut random).unwrap();
+            let mut without = fabric.clone();
+            without.disconnect(link.a);
+            if petgraph::algo::kosaraju_scc(without.graph()).len() == 1 && taken < 3 {
+                fabric = without;
+                taken += 1;
+            }
+        }
+        fabrics.push((format!("{name}, {taken} cables less"), fabric));
+    }
+    fabrics
+}

@@ -1,0 +1,108 @@
+//! `updn` and `dnup`: shortest paths that never turn from down to up (or, for `dnup`, from up to down), spread evenly.
+//!
+//! - Input: any graph. `updn`: root switches given by the operator or found ([`super::ranks`]); a switch's rank is its
+//!   distance from the nearest root; between switches of one rank an id (the GUID, or as given) decides, so that "up" is a
+//!   total order. Where that leaves two hosts without a legal path (several roots that no common switch hangs below, after
+//!   many failures), the order is changed until it doesn't. `dnup`: ranks are distances from the switches with hosts, which count as the upper ones: for fabrics
+//!   where some hosts hang nearer to the middle.
+//! - Guarantees: no credit loop on one VL between hosts. Every host from every host; a switch for which no legal path to
+//!   another switch exists (two spines of a tree) sends over a neighbour that has one, which concerns management traffic
+//!   of these switches only. Hop counts are minimal among legal paths, except where a switch has a way down that is longer
+//!   than one over its parents: it takes the way down, so that those who come down through it arrive.
+//! - Refuses: GUIDs of roots of which none is in the fabric; `dnup` where no legal path joins two switches with hosts.
+//! - VLs: 1. Cost: as `minhop`.
+//! - Source: Schroeder et al., Autonet (1991).
+
+use super::fill::fill;
+use super::next_hops::{NextHops, Turn};
+use super::ranks::{Ranks, roots};
+use super::targets::{Targets, levels_from_hosts};
+use super::{RoutingEngine, RoutingError, RoutingInput};
+use crate::fabric::{SwitchGraph, SwitchIndex};
+use crate::routes::Routes;
+
+/// The engine `updn`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UpDown;
+
+impl RoutingEngine for UpDown {
+    fn name(&self) -> &'static str {
+        "updn"
+    }
+
+    fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
+        let mut roots = roots(graph, &input.root_guids).ok_or_else(|| RoutingError::Unsuitable {
+            engine: "updn",
+            reason: format!("none of the {} root GUIDs is a switch of this fabric", input.root_guids.len()),
+        })?;
+        let mut ranks = Ranks::new(graph, &mut roots, &input.ids);
+        let mut hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc));
+        if hops.first_detour(&with_hosts(graph)).is_some() {
+            ranks.join(graph);
+            hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc));
+        }
+        let targets = Targets::with_levels(graph, &ranks.levels());
+        let mut routes = Routes::empty(self.name(), graph);
+        fill(graph, &targets, &hops, &mut routes.lfts);
+        Ok(routes)
+    }
+}
+
+/// The engine `dnup`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DownUp;
+
+impl RoutingEngine for DownUp {
+    fn name(&self) -> &'static str {
+        "dnup"
+    }
+
+    fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
+        let level = levels_from_hosts(graph);
+        let mut leaves: Vec<SwitchIndex> =
+            (0..graph.switch_count() as u32).filter(|s| level[*s as usize] == 0).collect();
+        if leaves.is_empty() {
+            let reason = "no switch has a host".into();
+            return Err(RoutingError::Unsuitable { engine: "dnup", reason });
+        }
+        let ranks = Ranks::new(graph, &mut leaves, &input.ids);
+        // Away from the hosts comes first here: what `ranks` calls down.
+        let turned = |arc| match ranks.turn(graph, arc) {
+            Turn::Down => Turn::Up,
+            Turn::Up => Turn::Down,
+            other => other,
+        };
+        let hops = NextHops::up_down(graph, &turned);
+        check_hosts(graph, &hops)?;
+        let targets = Targets::with_levels(graph, &ranks.rank);
+        let mut routes = Routes::empty(self.name(), graph);
+        fill(graph, &targets, &hops, &mut routes.lfts);
+        Ok(routes)
+    }
+}
+
+fn with_hosts(graph: &SwitchGraph) -> Vec<bool> {
+    let mut with_hosts = vec![false; graph.switch_count()];
+    for d in graph.destinations().iter().filter(|d| d.host) {
+        with_hosts[d.switch as usize] = true;
+    }
+    with_hosts
+}
+
+/// Refuses when switches with hosts in one part of the fabric have no legal path to one another.
+fn check_hosts(graph: &SwitchGraph, hops: &NextHops) -> Result<(), RoutingError> {
+    let Some((from, to)) = hops.first_detour(&with_hosts(graph)) else { return Ok(()) };
+    Err(RoutingError::Unsuitable {
+        engine: "dnup",
+        reason: format!(
+            "no legal path leads from switch \"{}\" ({}) to \"{}\" ({}), and both have hosts",
+            graph.name(from),
+            graph.guid(from),
+            graph.name(to),
+            graph.guid(to)
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests;

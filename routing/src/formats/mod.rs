@@ -1,0 +1,136 @@
+//! Files of topologies and tables: what operators have from ibnetdiscover, ibsim, opensm and infiniband-diags, and our own
+//! JSON.
+//!
+//! Readers never panic: whatever the bytes, they give a fabric (perhaps with warnings) or a [`FormatError`] that names file,
+//! line, column, what was found and what is allowed. Cost: linear in the file.
+
+mod assemble;
+pub mod dot;
+mod error;
+pub mod fdbs;
+pub mod ibnetdiscover;
+pub mod ibsim;
+pub mod json;
+pub mod lfts;
+pub mod lst;
+pub mod mcfdbs;
+pub mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::Path;
+
+pub use error::FormatError;
+
+use crate::fabric::{Fabric, PortRef};
+
+/// A format of topology files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Output of ibnetdiscover.
+    Ibnetdiscover,
+    /// Input of ibsim.
+    Ibsim,
+    /// `opensm-subnet.lst`.
+    Lst,
+    /// Ours.
+    Json,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ibnetdiscover => "ibnetdiscover output",
+            Self::Ibsim => "ibsim net file",
+            Self::Lst => "opensm subnet.lst",
+            Self::Json => "JSON",
+        })
+    }
+}
+
+/// A topology that was read.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The fabric.
+    pub fabric: Fabric,
+    /// What the file was.
+    pub format: Format,
+    /// Where the discovery began, if the file says so: the port that ibnetdiscover ran on, of ibsim's first node.
+    pub from: Option<PortRef>,
+    /// What was passed over, a line each.
+    pub warnings: Vec<String>,
+}
+
+/// Reads a file, whatever format it has.
+///
+/// # Errors
+/// As [`parse`]; a file that can't be read.
+pub fn load(path: &Path) -> Result<Loaded, FormatError> {
+    let name = path.display().to_string();
+    let bytes = std::fs::read(path)
+        .map_err(|error| FormatError::file(&name, error.to_string(), "a file that can be read"))?;
+    let text = String::from_utf8_lossy(&bytes);
+    match detect(&name, &text)? {
+        Format::Ibsim => ibsim::read_with(&name, &text, &ibsim::files_beside(path)),
+        format => parse_as(format, &name, &text),
+    }
+}
+
+/// Reads `text`, whatever format it has; `file` is its name for errors.
+///
+/// # Errors
+/// Text that is no topology, or one with a fault, with its place.
+pub fn parse(file: &str, text: &str) -> Result<Loaded, FormatError> {
+    parse_as(detect(file, text)?, file, text)
+}
+
+fn parse_as(format: Format, file: &str, text: &str) -> Result<Loaded, FormatError> {
+    match format {
+        Format::Ibnetdiscover => ibnetdiscover::read(file, text),
+        Format::Ibsim => ibsim::read(file, text),
+        Format::Lst => lst::read(file, text),
+        Format::Json => json::read(file, text),
+    }
+}
+
+/// What kind of file this is, by its first telling line.
+///
+/// # Errors
+/// Empty, binary, or nothing known in the first ten thousand lines.
+pub fn detect(file: &str, text: &str) -> Result<Format, FormatError> {
+    const LINES: usize = 10_000;
+    let expected = "ibnetdiscover output, an ibsim net file, opensm's subnet.lst or our JSON";
+    if text.trim().is_empty() {
+        return Err(FormatError::file(file, "the file is empty", expected));
+    }
+    if text.trim_start().starts_with('{') {
+        let lst = text.trim_start()[1..].trim_start().starts_with(|c: char| c.is_ascii_alphabetic());
+        return Ok(if lst { Format::Lst } else { Format::Json });
+    }
+    if text.bytes().take(1 << 16).any(|b| b == 0) {
+        return Err(FormatError::file(file, "the file is binary", expected));
+    }
+    for line in text.lines().take(LINES) {
+        if line.starts_with("# Initiated from node") || line.starts_with("# Max of ") {
+            return Ok(Format::Ibnetdiscover);
+        }
+        let header = ["Switch", "Hca", "Ca", "Rt"].iter().any(|word| line.starts_with(word));
+        if header && line.contains('"') {
+            let name = line.split('"').nth(1).unwrap_or("");
+            return Ok(if is_guid_name(name) { Format::Ibnetdiscover } else { Format::Ibsim });
+        }
+        if line.starts_with("include") || line.starts_with("module") {
+            return Ok(Format::Ibsim);
+        }
+    }
+    Err(FormatError::file(file, "no line that belongs to a topology", expected))
+}
+
+/// `S-0002c90200000003`.
+fn is_guid_name(name: &str) -> bool {
+    name.get(1..2) == Some("-")
+        && name.starts_with(['S', 'H', 'R'])
+        && name.len() == 18
+        && name[2..].bytes().all(|b| b.is_ascii_hexdigit())
+}

@@ -1,0 +1,142 @@
+//! Forwarding tables out of dumps: rows by switch, checked against the fabric they are for.
+
+use mad::types::{Guid, PortNum};
+use rustc_hash::FxHashMap;
+
+use super::error::{Cursor, FormatError};
+use super::{fdbs, lfts};
+use crate::fabric::{SwitchGraph, SwitchIndex};
+use crate::routes::{LFT_BLOCK, LftMatrix, NO_PORT, Routes};
+
+/// Tables that were read, for the switches of a graph.
+#[derive(Clone, Debug)]
+pub struct Tables {
+    /// The tables; switches that the file does not name have none (all 255).
+    pub routes: Routes,
+    /// What is odd, a line each.
+    pub warnings: Vec<String>,
+}
+
+/// Reads a dump of unicast tables: `opensm.fdbs`, `opensm-lfts.dump`, or what dump_lfts or dump_fts print.
+///
+/// # Errors
+/// Neither; or as [`fdbs::read`] and [`lfts::read`].
+pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, FormatError> {
+    let is_fdbs = |line: &str| line.contains("Switch 0x") && !line.starts_with("Unicast");
+    for line in text.lines().take(1000) {
+        if line.starts_with("Unicast lids") {
+            return lfts::read(file, text, graph);
+        }
+        if is_fdbs(line) {
+            return fdbs::read(file, text, graph);
+        }
+    }
+    Err(FormatError::file(
+        file,
+        "no line that begins the table of a switch",
+        "opensm.fdbs (`dump_ucast_routes: Switch 0x…`) or a dump of LFTs (`Unicast lids …`)",
+    ))
+}
+
+/// Collects rows.
+pub(super) struct TableBuilder<'g> {
+    graph: &'g SwitchGraph,
+    by_guid: FxHashMap<Guid, SwitchIndex>,
+    rows: Vec<Vec<u8>>,
+    seen: Vec<bool>,
+    current: Option<SwitchIndex>,
+    unknown_lids: usize,
+    first_unknown: String,
+    owned: Vec<bool>,
+}
+
+impl<'g> TableBuilder<'g> {
+    pub(super) fn new(graph: &'g SwitchGraph) -> Self {
+        let count = graph.switch_count();
+        let mut owned = vec![false; usize::from(u16::MAX) + 1];
+        for d in graph.destinations() {
+            d.lids().for_each(|lid| owned[usize::from(lid)] = true);
+        }
+        Self {
+            graph,
+            by_guid: (0..count as u32).map(|s| (graph.guid(s), s)).collect(),
+            rows: vec![Vec::new(); count],
+            seen: vec![false; count],
+            current: None,
+            unknown_lids: 0,
+            first_unknown: String::new(),
+            owned,
+        }
+    }
+
+    /// Begins the table of a switch.
+    pub(super) fn switch(&mut self, guid: Guid, at: &Cursor<'_>) -> Result<(), FormatError> {
+        let switch = self.by_guid.get(&guid).copied().ok_or_else(|| {
+            at.error_with(format!("switch {guid}"), "the NodeGUID of a switch of this topology")
+        })?;
+        if std::mem::replace(&mut self.seen[switch as usize], true) {
+            return Err(at.error_with(format!("switch {guid} a second time"), "one table for each switch"));
+        }
+        self.current = Some(switch);
+        Ok(())
+    }
+
+    /// Adds an entry to the switch begun last.
+    pub(super) fn entry(&mut self, lid: u64, port: u64, at: &Cursor<'_>) -> Result<(), FormatError> {
+        let switch = self.current.ok_or_else(|| at.error("the heading of a switch's table first"))?;
+        if !(1..=0xbfff).contains(&lid) {
+            return Err(at.error_with(format!("LID {lid}"), "a unicast LID, 1 to 0xbfff"));
+        }
+        let port = match u8::try_from(port) {
+            Ok(NO_PORT) => NO_PORT,
+            Ok(port) if port <= self.graph.num_ports(switch) => port,
+            _ => {
+                let most = PortNum(self.graph.num_ports(switch));
+                let name = self.graph.name(switch);
+                return Err(at.error_with(
+                    format!("port {port} of switch \"{name}\""),
+                    format!("a port from 0 to {most}, or 255 for none"),
+                ));
+            }
+        };
+        if !self.owned[lid as usize] && port != NO_PORT {
+            if self.unknown_lids == 0 {
+                self.first_unknown = format!("LID {lid} in line {}", at.line());
+            }
+            self.unknown_lids += 1;
+        }
+        let row = &mut self.rows[switch as usize];
+        if row.len() <= lid as usize {
+            row.resize(lid as usize + 1, NO_PORT);
+        }
+        row[lid as usize] = port;
+        Ok(())
+    }
+
+    /// The tables, all rows of one length.
+    pub(super) fn finish(self, file: &str) -> Result<Tables, FormatError> {
+        if !self.seen.contains(&true) {
+            return Err(FormatError::file(file, "no table of any switch", "at least one"));
+        }
+        let top = self.rows.iter().map(Vec::len).max().unwrap_or(1).saturating_sub(1);
+        let top = (top as u16).max(self.graph.top_lid());
+        let mut routes = Routes::empty("file", self.graph);
+        routes.lfts = LftMatrix::new(self.graph.switch_count(), top);
+        for (s, row) in self.rows.iter().enumerate() {
+            routes.lfts.row_mut(s as u32)[..row.len()].copy_from_slice(row);
+        }
+        let mut warnings = Vec::new();
+        let missing = self.seen.iter().filter(|s| !**s).count();
+        if missing > 0 {
+            warnings.push(format!("{file}: {missing} of {} switches have no table", self.seen.len()));
+        }
+        if self.unknown_lids > 0 {
+            warnings.push(format!(
+                "{file}: {} entries are for LIDs that nobody has in this topology, first {}",
+                self.unknown_lids, self.first_unknown
+            ));
+        }
+        debug_assert_eq!(routes.lfts.stride() % LFT_BLOCK, 0);
+        Ok(Tables { routes, warnings })
+    }
+}
