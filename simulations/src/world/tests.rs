@@ -258,12 +258,15 @@ fn set_down_retrains_both_ends_and_disable_keeps_the_link_down() {
 
 #[test]
 fn traps_are_sent_to_the_sm_and_again_until_they_are_repressed() {
-    let mut world = world(&Topology::tree(2, 2, 1));
+    let mut world = world(&Topology::tree(2, 3, 1));
     configure(&mut world, 1);
     let agent = probe(&mut world, "H0");
-    let leaf = world.find_name("S1_1").unwrap();
-    // The uplink that the way to the subnet manager does not use.
-    let spare = if world.device(leaf).switch.as_ref().unwrap().exit(1) == 2 { 3 } else { 2 };
+    let (near, leaf) = (world.find_name("S1_0").unwrap(), world.find_name("S1_1").unwrap());
+    // The uplink that neither the trap nor its repress takes: both leaves have spine n on port n + 2.
+    let lid = world.device(leaf).ports[0].info.base_lid.get();
+    let exit = |node, lid| world.device(node).switch.as_ref().unwrap().exit(lid);
+    let used = [exit(leaf, 1), exit(near, lid)];
+    let spare = (2..=4).find(|port| !used.contains(port)).unwrap();
     world.unlink(End::new(leaf, spare)).unwrap();
     let first = take(&mut world, agent);
     assert_eq!(first.len(), 2, "both ends of the link are switches");
