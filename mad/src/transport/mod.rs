@@ -4,7 +4,10 @@
 //! the transaction engine's, segments are RMPP's. It is used from two threads at once: one that sends, one
 //! that receives.
 
+pub mod capture;
+mod frame;
 pub mod memory;
+pub mod replay;
 pub mod umad;
 
 use std::time::Duration;
