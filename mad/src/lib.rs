@@ -4,10 +4,12 @@
 //!
 //! - [`types`]: newtypes for the field's quantities (GUID, LID, P_Key, link speed, …).
 //! - [`wire`]: one type per attribute, named as the InfiniBand Architecture Specification names it.
+//! - [`rmpp`]: messages of several datagrams, with windows and acknowledgements.
 //! - [`transactions`]: windows, repetitions and matching of requests and answers.
 //! - [`transport`]: how datagrams leave and reach this process.
 #![deny(unsafe_code)]
 
+pub mod rmpp;
 pub mod transactions;
 pub mod transport;
 pub mod types;
