@@ -7,8 +7,12 @@
 //!
 //! - [`backend`]: what is needed of a fabric;
 //! - [`umad`]: the kernel's umad layer;
-//! - [`console`]: faults by command, in ibsim's words.
+//! - [`console`]: faults by command, in ibsim's words;
+//! - [`sysfs`]: the files that programs look for ports in;
+//! - [`server`]: sockets, and the thread that joins all of it.
 
 pub mod backend;
 pub mod console;
+pub mod server;
+pub mod sysfs;
 pub mod umad;

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod message;
+pub mod socket;
 pub mod umad;
 
 pub use message::{DeviceKind, Frame, FrameKind, MAX_PACKET, Operation, Reply, Request};

@@ -247,7 +247,7 @@ impl Files {
     }
 
     /// A datagram has come to a port.
-    pub fn receive(&mut self, endpoint: Endpoint, datagram: &Datagram) {
+    pub fn receive(&mut self, endpoint: Endpoint, datagram: &Datagram, _now: Timestamp) {
         let header = &datagram.mad.header;
         if is_response(header) {
             self.receive_response(endpoint, datagram);
@@ -361,9 +361,15 @@ impl Files {
         Some(packet)
     }
 
-    /// Packets that were lost since the descriptor's queue was full.
-    pub fn lost(&self, id: FileId) -> u64 {
-        self.file(id).map_or(0, |file| file.lost)
+    /// The port on which the descriptor was opened.
+    pub fn endpoint(&self, id: FileId) -> Option<Endpoint> {
+        self.file(id).map(|file| file.endpoint)
+    }
+
+    /// Agents, packets that wait, and packets that were lost since the queue was full.
+    pub fn statistics(&self, id: FileId) -> (usize, usize, u64) {
+        self.file(id)
+            .map_or((0, 0, 0), |file| (file.agents.iter().flatten().count(), file.queue.len(), file.lost))
     }
 }
 

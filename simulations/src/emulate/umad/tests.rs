@@ -74,7 +74,7 @@ fn headers_grow_with_enable_pkey_which_must_come_first() {
         assert_eq!(files.enable_pkey(id), Err(Errno::INVAL), "after the first agent it is too late");
         let mut request = from_lid(7, mad(class, Method::GET, 9));
         request.address.pkey_index = 3;
-        files.receive(PORT_1, &request);
+        files.receive(PORT_1, &request, ms(0));
         let (header, data) = read(&mut files, id).unwrap();
         assert_eq!(data, request.mad.bytes());
         assert_eq!((header.lid.get(), header.id.get(), header.status.get()), (7, 0, 0));
@@ -144,14 +144,14 @@ fn requests_go_by_class_version_and_method_and_unwanted_gets_are_refused() {
     let (gets, traps) = (files.open(PORT_1), files.open(PORT_1));
     files.register(gets, registration(MgmtClass::SUBN_LID, &[Method::GET, Method::SET]), false).unwrap();
     files.register(traps, registration(MgmtClass::SUBN_LID, &[Method::TRAP]), false).unwrap();
-    files.receive(PORT_1, &from_lid(2, mad(MgmtClass::SUBN_LID, Method::TRAP, 1)));
-    files.receive(PORT_1, &from_lid(2, mad(MgmtClass::SUBN_LID, Method::GET, 2)));
+    files.receive(PORT_1, &from_lid(2, mad(MgmtClass::SUBN_LID, Method::TRAP, 1)), ms(0));
+    files.receive(PORT_1, &from_lid(2, mad(MgmtClass::SUBN_LID, Method::GET, 2)), ms(0));
     assert_eq!(files.take_ready(), [traps, gets]);
     assert_eq!(read(&mut files, traps).unwrap().1[3], Method::TRAP.0);
     assert_eq!(read(&mut files, gets).unwrap().1[3], Method::GET.0);
-    files.receive(PORT_1, &from_lid(2, mad(MgmtClass::SUBN_DR, Method::GET, 3)));
-    files.receive(PORT_1, &from_lid(2, mad(MgmtClass::SUBN_ADM, Method::TRAP, 4)));
-    files.receive(PORT_2, &from_lid(2, mad(MgmtClass::SUBN_LID, Method::TRAP, 5)));
+    files.receive(PORT_1, &from_lid(2, mad(MgmtClass::SUBN_DR, Method::GET, 3)), ms(0));
+    files.receive(PORT_1, &from_lid(2, mad(MgmtClass::SUBN_ADM, Method::TRAP, 4)), ms(0));
+    files.receive(PORT_2, &from_lid(2, mad(MgmtClass::SUBN_LID, Method::TRAP, 5)), ms(0));
     let refused = files.poll_transmit().unwrap().datagram.mad.header;
     assert_eq!(refused.method(), Method::GET_RESP);
     assert_eq!(refused.status(), Status::METHOD_ATTRIBUTE_NOT_SUPPORTED);
@@ -175,10 +175,10 @@ fn transaction_ids_keep_their_lower_half_and_answers_find_their_agent() {
     for (id, transmit) in ids.iter().zip(&sent).rev() {
         let mut answer = transmit.datagram;
         answer.mad.header.method = Method::GET_RESP.0;
-        files.receive(PORT_2, &answer);
+        files.receive(PORT_2, &answer, ms(0));
         assert!(read(&mut files, *id).is_none(), "another port's answer is none of ours");
-        files.receive(PORT_1, &answer);
-        files.receive(PORT_1, &answer);
+        files.receive(PORT_1, &answer, ms(0));
+        files.receive(PORT_1, &answer, ms(0));
         assert_eq!(read(&mut files, *id).unwrap().1, answer.mad.bytes());
         assert!(read(&mut files, *id).is_none(), "an answer counts once");
     }
@@ -207,7 +207,7 @@ fn an_unanswered_request_is_repeated_and_then_comes_back_with_etimedout() {
     assert_eq!(data, first.datagram.mad.bytes()[..24], "the common header alone, as sent");
     let mut late = first.datagram;
     late.mad.header.method = Method::GET_RESP.0;
-    files.receive(PORT_1, &late);
+    files.receive(PORT_1, &late, ms(0));
     assert!(read(&mut files, id).is_none(), "who comes late is not heard");
 }
 
@@ -256,7 +256,7 @@ fn closing_ends_agents_and_what_they_have_under_way() {
     let again = files.open(PORT_1);
     assert_eq!(again, id, "descriptors are used again");
     files.register(again, registration(MgmtClass::PERF, &[Method::GET]), false).unwrap();
-    files.receive(PORT_1, &answer);
+    files.receive(PORT_1, &answer, ms(0));
     assert!(files.front(again).is_none(), "an answer to the one before is not for the one after");
 }
 
@@ -267,10 +267,10 @@ fn a_reader_that_sleeps_loses_what_is_too_much_and_nothing_else() {
     files.register(sleeper, registration(MgmtClass::PERF, &[Method::GET]), false).unwrap();
     files.register(reader, registration(MgmtClass::SUBN_ADM, &[Method::GET]), false).unwrap();
     for tid in 0..200_010 {
-        files.receive(PORT_1, &from_lid(2, mad(MgmtClass::PERF, Method::GET, tid)));
+        files.receive(PORT_1, &from_lid(2, mad(MgmtClass::PERF, Method::GET, tid)), ms(0));
     }
-    assert_eq!(files.lost(sleeper), 10);
-    files.receive(PORT_1, &from_lid(2, mad(MgmtClass::SUBN_ADM, Method::GET, 1)));
+    assert_eq!(files.statistics(sleeper).2, 10);
+    files.receive(PORT_1, &from_lid(2, mad(MgmtClass::SUBN_ADM, Method::GET, 1)), ms(0));
     assert!(read(&mut files, reader).is_some());
     assert_eq!(files.take_ready(), [sleeper, reader]);
 }

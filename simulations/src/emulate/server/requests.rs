@@ -1,0 +1,210 @@
+//! First packets of connections: opening devices, sysfs, ioctls, console commands from programs.
+
+use std::fmt::Write as _;
+
+use rsm_preload_protocol::umad::{RegisterAgent, RegisterAgent2};
+use rsm_preload_protocol::{DeviceKind, MAX_PACKET, Operation, Reply, Request};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::super::backend::Endpoint;
+use super::super::sysfs::{self, Tree};
+use super::super::umad::{FileId, Registration};
+use super::Server;
+use super::connection::Role;
+use super::issm::Attempt;
+
+/// The trees' directory in the emulator's.
+pub(super) const TREES: &str = "nodes";
+
+impl Server {
+    /// Answers the first packet of a connection. All but opened descriptors end with their answer.
+    pub(super) fn request(&mut self, number: u64, request: &Request<'_>) {
+        let reply = match *request {
+            Request::Open { kind, number: device, nonblocking, node } => {
+                return self.open(number, kind, device, nonblocking, node);
+            }
+            Request::Refresh { node } => match self.tree(node) {
+                Ok(index) => Reply::ok(self.trees[index].1.root().as_os_str().as_encoded_bytes()),
+                Err(errno) => Reply::error(errno.raw_os_error()),
+            },
+            Request::Operation { operation, session, payload } => self
+                .operation(operation, session, payload)
+                .map_or_else(|(errno, payload)| Reply { errno: errno.raw_os_error(), payload }, Reply::ok),
+            Request::Console { line } => {
+                let (errno, mut text) = match self.console(line) {
+                    Ok(text) => (0, text.into_bytes()),
+                    Err(text) => (Errno::INVAL.raw_os_error(), text.into_bytes()),
+                };
+                text.truncate(MAX_PACKET - 4);
+                Reply { errno, payload: text }
+            }
+        };
+        self.reply(number, &reply);
+        self.disconnect(number);
+    }
+
+    /// The tree of these nodes, up to date, by its index.
+    fn tree(&mut self, node: &str) -> Result<usize, Errno> {
+        let index = match self.trees.iter().position(|(name, _)| name == node) {
+            Some(index) => index,
+            None => {
+                let nodes = sysfs::resolve(node, &*self.backend).map_err(|name| {
+                    tracing::warn!("a program asks for `{name}`: there is no such node");
+                    Errno::NODEV
+                })?;
+                let root = self.directory.join(TREES).join(self.trees.len().to_string());
+                self.trees.push((node.to_owned(), Tree::new(root, nodes, &*self.backend)));
+                self.trees.len() - 1
+            }
+        };
+        // What has been asked for before has happened now.
+        let now = self.now();
+        self.run_fabric(now);
+        self.trees[index].1.refresh(&*self.backend).map_err(|error| {
+            tracing::warn!("writing the sysfs tree: {error}");
+            Errno::from_io_error(&error).unwrap_or(Errno::IO)
+        })?;
+        Ok(index)
+    }
+
+    fn open(&mut self, number: u64, kind: DeviceKind, device: u32, nonblocking: bool, node: &str) {
+        let endpoint = self.tree(node).and_then(|index| self.trees[index].1.endpoint(device).ok_or(Errno::NXIO));
+        let opened = endpoint.and_then(|endpoint| match kind {
+            DeviceKind::Umad => self.open_umad(number, endpoint).map(|()| true),
+            DeviceKind::Issm => self.open_is_sm(number, endpoint, !nonblocking),
+        });
+        match opened {
+            Ok(true) => self.reply(number, &Reply::ok([])),
+            Ok(false) => {}
+            Err(errno) => {
+                self.reply(number, &Reply::error(errno.raw_os_error()));
+                self.disconnect(number);
+            }
+        }
+    }
+
+    fn open_umad(&mut self, number: u64, endpoint: Endpoint) -> Result<(), Errno> {
+        let connection = self.connections.get_mut(&number).ok_or(Errno::BADF)?;
+        if connection.name.is_empty() || self.sessions.contains_key(&connection.name) {
+            return Err(Errno::INVAL);
+        }
+        let id = self.files.open(endpoint);
+        connection.role = Role::Umad(id);
+        self.by_file.insert(id, number);
+        self.sessions.insert(connection.name.clone(), number);
+        Ok(())
+    }
+
+    /// False when it waits for the holder to close.
+    fn open_is_sm(&mut self, number: u64, endpoint: Endpoint, wait: bool) -> Result<bool, Errno> {
+        let connection = self.connections.get_mut(&number).ok_or(Errno::BADF)?;
+        let attempt = self.is_sm.take(endpoint, number, wait);
+        if attempt == Attempt::Busy {
+            return Err(Errno::AGAIN);
+        }
+        let holds = attempt == Attempt::Holds;
+        connection.role = Role::IsSm { endpoint, holds };
+        if holds {
+            let now = self.now();
+            self.backend.set_is_sm(endpoint, true, now);
+        }
+        Ok(holds)
+    }
+
+    /// An issm connection is gone: IsSM goes with its holder, or passes on to who waits.
+    pub(super) fn release_is_sm(&mut self, endpoint: Endpoint, number: u64) {
+        let (held, next) = self.is_sm.release(endpoint, number);
+        if !held {
+            return;
+        }
+        let now = self.now();
+        self.backend.set_is_sm(endpoint, false, now);
+        if let Some(next) = next {
+            if let Some(connection) = self.connections.get_mut(&next) {
+                connection.role = Role::IsSm { endpoint, holds: true };
+            }
+            self.backend.set_is_sm(endpoint, true, now);
+            self.reply(next, &Reply::ok([]));
+        }
+    }
+
+    /// An ioctl or a write with an answer, on somebody's opened descriptor.
+    fn operation(
+        &mut self,
+        operation: Operation,
+        session: &str,
+        payload: &[u8],
+    ) -> Result<Vec<u8>, (Errno, Vec<u8>)> {
+        let plain = |errno| (errno, Vec::new());
+        let number = *self.sessions.get(session).ok_or_else(|| plain(Errno::BADF))?;
+        // What was written before comes first.
+        self.read_packets(number, usize::MAX);
+        let Some(Role::Umad(id)) = self.connections.get(&number).map(|connection| connection.role) else {
+            return Err(plain(Errno::BADF));
+        };
+        match operation {
+            Operation::EnablePkey => self.files.enable_pkey(id).map(|()| Vec::new()).map_err(plain),
+            Operation::RegisterAgent => self.register(id, payload).map_err(plain),
+            Operation::RegisterAgent2 => self.register2(id, payload),
+            Operation::UnregisterAgent => {
+                let number = payload.try_into().map(u32::from_ne_bytes).map_err(|_| plain(Errno::INVAL))?;
+                self.files.unregister(id, number).map(|()| Vec::new()).map_err(plain)
+            }
+            Operation::Write => {
+                let now = self.now();
+                self.files.write(id, payload, now).map(|()| Vec::new()).map_err(plain)
+            }
+            Operation::State => Ok(vec![u8::from(self.files.has_pkey_index(id))]),
+        }
+    }
+
+    fn register(&mut self, id: FileId, payload: &[u8]) -> Result<Vec<u8>, Errno> {
+        let mut request = RegisterAgent::read_from_bytes(payload).map_err(|_| Errno::INVAL)?;
+        let number = self.files.register(id, Registration::from_v1(&request), false)?;
+        request.id.set(number);
+        Ok(request.as_bytes().to_vec())
+    }
+
+    /// The refused structure comes back too: its flags say what would be possible.
+    fn register2(&mut self, id: FileId, payload: &[u8]) -> Result<Vec<u8>, (Errno, Vec<u8>)> {
+        let mut request =
+            RegisterAgent2::read_from_bytes(payload).map_err(|_| (Errno::INVAL, Vec::new()))?;
+        let registered =
+            Registration::from_v2(&mut request).and_then(|asked| self.files.register(id, asked, true));
+        match registered {
+            Ok(number) => {
+                request.id.set(number);
+                Ok(request.as_bytes().to_vec())
+            }
+            Err(errno) => Err((errno, request.as_bytes().to_vec())),
+        }
+    }
+
+    /// The console's list of clients.
+    pub(super) fn attached(&self) -> String {
+        let mut numbers: Vec<_> = self.connections.keys().copied().collect();
+        numbers.sort_unstable();
+        let mut text = String::new();
+        for number in numbers {
+            let connection = &self.connections[&number];
+            let (what, endpoint) = match connection.role {
+                Role::New => continue,
+                Role::Umad(id) => ("umad", self.files.endpoint(id)),
+                Role::IsSm { endpoint, holds: true } => ("issm", Some(endpoint)),
+                Role::IsSm { endpoint, holds: false } => ("issm (waits)", Some(endpoint)),
+            };
+            let Some(endpoint) = endpoint else { continue };
+            let process = socket_peercred(&connection.socket).map_or(0, |c| c.pid.as_raw_nonzero().get());
+            let node = self.backend.device(endpoint.node).description;
+            let _ = write!(text, "client {number}: process {process}, {what} on \"{node}\"[{}]", endpoint.port);
+            if let Role::Umad(id) = connection.role {
+                let (agents, queued, lost) = self.files.statistics(id);
+                let _ = write!(text, ", {agents} agents, {queued} queued, {lost} lost");
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
