@@ -46,6 +46,11 @@ impl Tree {
         &self.root
     }
 
+    /// Whose tree it is.
+    pub fn nodes(&self) -> &[NodeId] {
+        &self.nodes
+    }
+
     /// The port behind `umadN` and `issmN`.
     pub fn endpoint(&self, number: u32) -> Option<Endpoint> {
         self.endpoints.get(number as usize).copied()

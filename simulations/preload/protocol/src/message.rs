@@ -35,7 +35,8 @@ pub enum Operation {
 /// The first packet of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// Opens a device of the nodes that [`crate::ENV_NODE`] names.
+    /// Opens a device of the nodes that [`crate::ENV_NODE`] names. The answer's payload is one byte: the port's number. An
+    /// issm that somebody holds answers when it is free.
     Open {
         /// umad or issm.
         kind: DeviceKind,

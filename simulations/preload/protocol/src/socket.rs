@@ -144,8 +144,13 @@ mod tests {
         let (a, b) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         let file = memory_file(&[b"hello ", b"world"]).unwrap();
-        send(a.as_fd(), &[IoSlice::new(b"pre"), IoSlice::new(b"fix")], Some(file.as_fd()), SendFlags::empty())
-            .unwrap();
+        send(
+            a.as_fd(),
+            &[IoSlice::new(b"pre"), IoSlice::new(b"fix")],
+            Some(file.as_fd()),
+            SendFlags::empty(),
+        )
+        .unwrap();
         let (mut first, mut second) = ([0; 4], [0; 8]);
         let parts = &mut [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
         let (length, file) = receive(b.as_fd(), parts, RecvFlags::empty()).unwrap();

@@ -122,7 +122,7 @@ pub struct Server {
     orders: Receiver<Order>,
     backend: Box<dyn Backend>,
     files: Files,
-    trees: Vec<(String, Tree)>,
+    trees: Vec<Tree>,
     connections: FxHashMap<u64, Connection>,
     /// The connection of an opened descriptor.
     by_file: FxHashMap<FileId, u64>,
@@ -285,9 +285,9 @@ impl Server {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match acceptfrom_with(&self.listener, flags) {
                 Ok((socket, address)) => {
-                    let name = address
-                        .and_then(|address| SocketAddrUnix::try_from(address).ok())
-                        .and_then(|address| Some(String::from_utf8_lossy(address.abstract_name()?).into_owned()));
+                    let name = address.and_then(|address| SocketAddrUnix::try_from(address).ok()).and_then(
+                        |address| Some(String::from_utf8_lossy(address.abstract_name()?).into_owned()),
+                    );
                     self.add_connection(socket, name.unwrap_or_default());
                 }
                 Err(Errno::AGAIN) => return,

@@ -26,7 +26,7 @@ impl Server {
                 return self.open(number, kind, device, nonblocking, node);
             }
             Request::Refresh { node } => match self.tree(node) {
-                Ok(index) => Reply::ok(self.trees[index].1.root().as_os_str().as_encoded_bytes()),
+                Ok(index) => Reply::ok(self.trees[index].root().as_os_str().as_encoded_bytes()),
                 Err(errno) => Reply::error(errno.raw_os_error()),
             },
             Request::Operation { operation, session, payload } => self
@@ -47,22 +47,19 @@ impl Server {
 
     /// The tree of these nodes, up to date, by its index.
     fn tree(&mut self, node: &str) -> Result<usize, Errno> {
-        let index = match self.trees.iter().position(|(name, _)| name == node) {
-            Some(index) => index,
-            None => {
-                let nodes = sysfs::resolve(node, &*self.backend).map_err(|name| {
-                    tracing::warn!("a program asks for `{name}`: there is no such node");
-                    Errno::NODEV
-                })?;
-                let root = self.directory.join(TREES).join(self.trees.len().to_string());
-                self.trees.push((node.to_owned(), Tree::new(root, nodes, &*self.backend)));
-                self.trees.len() - 1
-            }
-        };
+        let nodes = sysfs::resolve(node, &*self.backend).map_err(|name| {
+            tracing::warn!("a program asks for `{name}`: there is no such node");
+            Errno::NODEV
+        })?;
+        let index = self.trees.iter().position(|tree| tree.nodes() == nodes).unwrap_or_else(|| {
+            let root = self.directory.join(TREES).join(self.trees.len().to_string());
+            self.trees.push(Tree::new(root, nodes, &*self.backend));
+            self.trees.len() - 1
+        });
         // What has been asked for before has happened now.
         let now = self.now();
         self.run_fabric(now);
-        self.trees[index].1.refresh(&*self.backend).map_err(|error| {
+        self.trees[index].refresh(&*self.backend).map_err(|error| {
             tracing::warn!("writing the sysfs tree: {error}");
             Errno::from_io_error(&error).unwrap_or(Errno::IO)
         })?;
@@ -70,14 +67,17 @@ impl Server {
     }
 
     fn open(&mut self, number: u64, kind: DeviceKind, device: u32, nonblocking: bool, node: &str) {
-        let endpoint = self.tree(node).and_then(|index| self.trees[index].1.endpoint(device).ok_or(Errno::NXIO));
+        let endpoint =
+            self.tree(node).and_then(|index| self.trees[index].endpoint(device).ok_or(Errno::NXIO));
         let opened = endpoint.and_then(|endpoint| match kind {
-            DeviceKind::Umad => self.open_umad(number, endpoint).map(|()| true),
-            DeviceKind::Issm => self.open_is_sm(number, endpoint, !nonblocking),
+            DeviceKind::Umad => self.open_umad(number, endpoint).map(|()| Some(endpoint)),
+            DeviceKind::Issm => {
+                self.open_is_sm(number, endpoint, !nonblocking).map(|holds| holds.then_some(endpoint))
+            }
         });
         match opened {
-            Ok(true) => self.reply(number, &Reply::ok([])),
-            Ok(false) => {}
+            Ok(Some(endpoint)) => self.reply(number, &Reply::ok([endpoint.port.0])),
+            Ok(None) => {}
             Err(errno) => {
                 self.reply(number, &Reply::error(errno.raw_os_error()));
                 self.disconnect(number);
@@ -126,7 +126,7 @@ impl Server {
                 connection.role = Role::IsSm { endpoint, holds: true };
             }
             self.backend.set_is_sm(endpoint, true, now);
-            self.reply(next, &Reply::ok([]));
+            self.reply(next, &Reply::ok([endpoint.port.0]));
         }
     }
 
@@ -169,8 +169,7 @@ impl Server {
 
     /// The refused structure comes back too: its flags say what would be possible.
     fn register2(&mut self, id: FileId, payload: &[u8]) -> Result<Vec<u8>, (Errno, Vec<u8>)> {
-        let mut request =
-            RegisterAgent2::read_from_bytes(payload).map_err(|_| (Errno::INVAL, Vec::new()))?;
+        let mut request = RegisterAgent2::read_from_bytes(payload).map_err(|_| (Errno::INVAL, Vec::new()))?;
         let registered =
             Registration::from_v2(&mut request).and_then(|asked| self.files.register(id, asked, true));
         match registered {
@@ -198,7 +197,8 @@ impl Server {
             let Some(endpoint) = endpoint else { continue };
             let process = socket_peercred(&connection.socket).map_or(0, |c| c.pid.as_raw_nonzero().get());
             let node = self.backend.device(endpoint.node).description;
-            let _ = write!(text, "client {number}: process {process}, {what} on \"{node}\"[{}]", endpoint.port);
+            let _ =
+                write!(text, "client {number}: process {process}, {what} on \"{node}\"[{}]", endpoint.port);
             if let Role::Umad(id) = connection.role {
                 let (agents, queued, lost) = self.files.statistics(id);
                 let _ = write!(text, ", {agents} agents, {queued} queued, {lost} lost");
