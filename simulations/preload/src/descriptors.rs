@@ -55,9 +55,11 @@ impl Default for Recent {
 const FAST: usize = 65_536;
 static OURS: [AtomicU8; FAST] = [const { AtomicU8::new(0) }; FAST];
 
-static SESSIONS: LazyLock<RwLock<HashMap<RawFd, Arc<Session>>>> = LazyLock::new(RwLock::default);
+type Table = HashMap<RawFd, Arc<Session>>;
 
-fn write() -> RwLockWriteGuard<'static, HashMap<RawFd, Arc<Session>>> {
+static SESSIONS: LazyLock<RwLock<Table>> = LazyLock::new(RwLock::default);
+
+fn write() -> RwLockWriteGuard<'static, Table> {
     SESSIONS.write().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
@@ -126,8 +128,7 @@ pub fn session_name(fd: BorrowedFd<'_>) -> Option<String> {
 }
 
 thread_local! {
-    static FORKING: RefCell<Option<RwLockWriteGuard<'static, HashMap<RawFd, Arc<Session>>>>> =
-        const { RefCell::new(None) };
+    static FORKING: RefCell<Option<RwLockWriteGuard<'static, Table>>> = const { RefCell::new(None) };
 }
 
 /// Before fork: no other thread is inside the table while the process is copied.

@@ -75,6 +75,9 @@ pub trait Backend: Send {
     /// The port's facts as of the last call that could have changed them.
     fn port(&self, endpoint: Endpoint) -> PortFacts;
 
+    /// A program has opened a descriptor on `endpoint`: what comes there is for [`Backend::poll`] from now on.
+    fn attach(&mut self, endpoint: Endpoint);
+
     /// A program at `endpoint` sends.
     fn inject(&mut self, endpoint: Endpoint, datagram: &Datagram, now: Timestamp);
 

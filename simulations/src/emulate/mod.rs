@@ -6,13 +6,18 @@
 //! timeouts, RMPP) is here, as state machines without I/O; the preload library only carries reads and writes over.
 //!
 //! - [`backend`]: what is needed of a fabric;
+//! - [`fabric`]: the simulated world as such a fabric;
 //! - [`umad`]: the kernel's umad layer;
 //! - [`console`]: faults by command, in ibsim's words;
 //! - [`sysfs`]: the files that programs look for ports in;
-//! - [`server`]: sockets, and the thread that joins all of it.
+//! - [`server`]: sockets, and the thread that joins all of it;
+//! - [`run`]: starting it, and programs in it.
 
 pub mod backend;
+mod commands;
 pub mod console;
+pub mod fabric;
+pub mod run;
 pub mod server;
 pub mod sysfs;
 pub mod umad;

@@ -91,6 +91,7 @@ impl Server {
             return Err(Errno::INVAL);
         }
         let id = self.files.open(endpoint);
+        self.backend.attach(endpoint);
         connection.role = Role::Umad(id);
         self.by_file.insert(id, number);
         self.sessions.insert(connection.name.clone(), number);

@@ -325,7 +325,7 @@ impl Files {
     pub fn expire(&mut self, now: Timestamp) {
         while let Some(expired) = self.outgoing.expired(now) {
             match expired {
-                Expired::Again(transmit) => self.transmit.push_back(transmit),
+                Expired::Again(transmit) => self.transmit.push_back(*transmit),
                 Expired::GivenUp(key, send) => self.give_back(key, &send),
             }
         }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use mad::transport::Datagram;
 use mad::types::Timestamp;
 use mad::wire::MadHeader;
 use rsm_preload_protocol::umad::{Header, MAD_HEADER_LEN};
@@ -67,7 +66,7 @@ impl Outstanding {
 /// What became of a send whose time was over.
 pub(super) enum Expired {
     /// Sent once more.
-    Again(Transmit),
+    Again(Box<Transmit>),
     /// Given up.
     GivenUp(SendKey, Box<Outstanding>),
 }
@@ -82,11 +81,6 @@ pub(super) struct Outgoing {
 impl Outgoing {
     pub(super) fn contains(&self, key: &SendKey) -> bool {
         self.sends.contains_key(key)
-    }
-
-    /// The datagram of this key that is under way.
-    pub(super) fn datagram(&self, key: &SendKey) -> Option<&Datagram> {
-        self.sends.get(key).map(|send| &send.transmit.datagram)
     }
 
     /// Starts the wait. Nothing of the key may be under way.
@@ -128,6 +122,6 @@ impl Outgoing {
         send.retries_left = left;
         let transmit = send.transmit;
         self.insert(key, send, now);
-        Some(Expired::Again(transmit))
+        Some(Expired::Again(Box::new(transmit)))
     }
 }
