@@ -6,18 +6,19 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use mad::transport::Address;
-use mad::types::ServiceLevel;
+use mad::types::{ServiceLevel, Timestamp};
 use mad::wire::sa::{PathRecord, Record, SaMad};
 use mad::wire::{Attribute, Method};
-use sm_core::sa::{Answer, Request, answer};
+use sm_core::sa::{Answer, Registry, Request, answer};
 use zerocopy::FromZeros;
 
-#[allow(dead_code, unreachable_pub, missing_docs)]
+#[allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 #[path = "../src/testing.rs"]
 mod testing;
 
 #[allow(clippy::print_stdout)]
 fn main() {
+    let registry = Registry::default();
     for (leaves, spines, hosts) in [(6, 3, 6), (36, 18, 18), (144, 18, 18)] {
         let snapshot = testing::Tree { leaves, spines, hosts, lmc: 0 }.snapshot();
         let ports = snapshot.end_ports();
@@ -37,7 +38,7 @@ fn main() {
             template.sgid.set(snapshot.gid_of(a).0);
             template.dgid.set(snapshot.gid_of(b).0);
             let _fits = template.encode(&mut mad.data);
-            match black_box(answer(&snapshot, &Request { mad, source })) {
+            match black_box(answer(&snapshot, &registry, &Request { mad, source }, Timestamp::ZERO)) {
                 Answer::Single(reply) if reply.header.status().is_ok() => {}
                 other => panic!("{other:?}"),
             }
@@ -46,7 +47,9 @@ fn main() {
 
         let mad = SaMad::request(Method::GET_TABLE, PathRecord::ID, 0);
         let start = Instant::now();
-        let Answer::Table { records, .. } = black_box(answer(&snapshot, &Request { mad, source })) else {
+        let Answer::Table { records, .. } =
+            black_box(answer(&snapshot, &registry, &Request { mad, source }, Timestamp::ZERO))
+        else {
             panic!("no table");
         };
         let paths = (records.len() / PathRecord::TABLE_LEN) as f64 / start.elapsed().as_secs_f64();

@@ -94,6 +94,11 @@ impl EndPort {
         }
     }
 
+    /// Whether the port is a member of a partition, full or limited; a port whose table is not known counts as one.
+    pub fn has_partition(&self, key: PKey) -> bool {
+        key.is_valid() && (self.pkeys.is_empty() || self.pkeys.iter().any(|own| own.base() == key.base()))
+    }
+
     /// Whether the ports have any partition in common.
     pub fn shares_partition(&self, other: &Self) -> bool {
         self.end == other.end || self.common_pkey(other, None).is_some()

@@ -1,7 +1,7 @@
 //! One request in, one answer out: the pure part of subnet administration.
 
 use mad::transport::Address;
-use mad::types::{Lid, QKey};
+use mad::types::{Lid, QKey, Timestamp};
 use mad::wire::ids::sa;
 use mad::wire::sa::{
     ClassPortInfo, LinearForwardingTableRecord, LinkRecord, NodeRecord, PortInfoRecord, Record, SA_DATA_LEN,
@@ -12,6 +12,7 @@ use mad::wire::{Attribute, Mad, Method, Status};
 use zerocopy::FromZeros;
 
 use super::records::Context;
+use super::registry::Registry;
 use super::{paths, records};
 use crate::snapshot::Snapshot;
 
@@ -20,6 +21,9 @@ const TABLE_LIMIT: usize = 512 << 20;
 
 /// RespTimeValue of the SA: answers come within 4.096 µs · 2^16, 268 ms.
 const RESPONSE_TIME: u8 = 16;
+
+/// CapabilityMask2: IsSendOnlyFullMemberSupported (B40).
+const CAP2_SEND_ONLY_FULL_MEMBER: u32 = 1 << 12;
 
 /// A request as it came.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +60,13 @@ pub(super) enum Reply {
 }
 
 impl Reply {
+    /// An attribute that is no record.
+    pub(super) fn attribute<A: Attribute>(attribute: &A) -> Self {
+        let mut data = [0; SA_DATA_LEN];
+        let _fits = attribute.encode(&mut data);
+        Self::Record { attribute_offset: 0, data }
+    }
+
     /// One record.
     pub(super) fn record<R: Record>(record: &R) -> Self {
         let mut data = [0; SA_DATA_LEN];
@@ -70,13 +81,35 @@ impl Reply {
     }
 }
 
-/// Answers a request from a picture of the fabric.
-pub fn answer(snapshot: &Snapshot, request: &Request) -> Answer {
+/// Answers a request that changes nothing, from a picture of the fabric and from what ports registered.
+pub fn answer(snapshot: &Snapshot, registry: &Registry, request: &Request, now: Timestamp) -> Answer {
+    finish(snapshot, request, |context| read(context, registry, &request.mad, now))
+}
+
+/// Carries out any request.
+pub fn serve(snapshot: &Snapshot, registry: &mut Registry, request: &Request, now: Timestamp) -> Answer {
+    finish(snapshot, request, |context| match request.mad.header.method() {
+        Method::SET | Method::DELETE => registry.change(context, request, now),
+        _ => read(context, registry, &request.mad, now),
+    })
+}
+
+fn finish(
+    snapshot: &Snapshot,
+    request: &Request,
+    reply: impl FnOnce(&Context<'_>) -> Result<Reply, Status>,
+) -> Answer {
     let mad = &request.mad;
     if mad.header.method().is_response() || snapshot.sm.state != SmState::Master.to_wire() {
         return Answer::Silence;
     }
-    match reply(snapshot, request) {
+    let reply = match admit(snapshot, request) {
+        Ok(context) => reply(&context),
+        // Everybody may know what the SA can do.
+        Err(Status::BUSY) if mad.header.attribute_id.get() == sa::CLASS_PORT_INFO => class_port_info(mad),
+        Err(status) => Err(status),
+    };
+    match reply {
         Err(status) => refuse(mad, status),
         Ok(Reply::Record { attribute_offset, data }) => {
             let mut head = head(mad, Status::OK);
@@ -92,7 +125,8 @@ pub fn answer(snapshot: &Snapshot, request: &Request) -> Answer {
     }
 }
 
-fn reply(snapshot: &Snapshot, request: &Request) -> Result<Reply, Status> {
+/// Who asks. A source GID that belongs to another port than the source LID is forged.
+fn admit<'a>(snapshot: &'a Snapshot, request: &Request) -> Result<Context<'a>, Status> {
     let mad = &request.mad;
     if mad.header.class_version != SaMad::CLASS_VERSION {
         return Err(Status::BAD_VERSION);
@@ -100,24 +134,31 @@ fn reply(snapshot: &Snapshot, request: &Request) -> Result<Reply, Status> {
     if !is_known(mad.header.method()) {
         return Err(Status::METHOD_NOT_SUPPORTED);
     }
-    let attribute = mad.header.attribute_id.get();
-    if attribute == sa::CLASS_PORT_INFO {
-        return class_port_info(mad);
-    }
     // A port that is not in the picture yet is about to be: ask again.
     let requester = Lid::new(request.source.lid).and_then(|lid| snapshot.port_at(lid)).ok_or(Status::BUSY)?;
+    let by_gid = request.source.grh.and_then(|grh| snapshot.port_by_gid(grh.gid));
+    if by_gid.is_some_and(|port| port.end != requester.end) {
+        return Err(Status::SA_REQ_DENIED);
+    }
     let key = mad.sm_key.get();
-    let context = Context { snapshot, requester, trusted: key != 0 && key == snapshot.sm.sm_key };
-    match attribute {
-        sa::NODE_RECORD => records::answer::<NodeRecord>(&context, mad, TABLE_LIMIT),
-        sa::PORT_INFO_RECORD => records::answer::<PortInfoRecord>(&context, mad, TABLE_LIMIT),
-        sa::SWITCH_INFO_RECORD => records::answer::<SwitchInfoRecord>(&context, mad, TABLE_LIMIT),
+    Ok(Context { snapshot, requester, trusted: key != 0 && key == snapshot.sm.sm_key })
+}
+
+fn read(context: &Context<'_>, registry: &Registry, mad: &SaMad, now: Timestamp) -> Result<Reply, Status> {
+    match mad.header.attribute_id.get() {
+        sa::CLASS_PORT_INFO => class_port_info(mad),
+        sa::NODE_RECORD => records::answer::<NodeRecord>(context, mad, TABLE_LIMIT),
+        sa::PORT_INFO_RECORD => records::answer::<PortInfoRecord>(context, mad, TABLE_LIMIT),
+        sa::SWITCH_INFO_RECORD => records::answer::<SwitchInfoRecord>(context, mad, TABLE_LIMIT),
         sa::LINEAR_FORWARDING_TABLE_RECORD => {
-            records::answer::<LinearForwardingTableRecord>(&context, mad, TABLE_LIMIT)
+            records::answer::<LinearForwardingTableRecord>(context, mad, TABLE_LIMIT)
         }
-        sa::LINK_RECORD => records::answer::<LinkRecord>(&context, mad, TABLE_LIMIT),
-        sa::SM_INFO_RECORD => records::answer::<SmInfoRecord>(&context, mad, TABLE_LIMIT),
-        sa::PATH_RECORD => paths::answer(&context, mad, TABLE_LIMIT),
+        sa::LINK_RECORD => records::answer::<LinkRecord>(context, mad, TABLE_LIMIT),
+        sa::SM_INFO_RECORD => records::answer::<SmInfoRecord>(context, mad, TABLE_LIMIT),
+        sa::PATH_RECORD => paths::answer(context, &registry.groups, mad, TABLE_LIMIT),
+        sa::MC_MEMBER_RECORD | sa::SERVICE_RECORD | sa::INFORM_INFO_RECORD => {
+            registry.select(context, mad, now)
+        }
         _ => Err(Status::METHOD_ATTRIBUTE_NOT_SUPPORTED),
     }
 }
@@ -143,19 +184,19 @@ fn class_port_info(mad: &SaMad) -> Result<Reply, Status> {
     let mut info = ClassPortInfo::new_zeroed();
     info.base_version = 1;
     info.class_version = SaMad::CLASS_VERSION;
-    info.capability_mask.set(ClassPortInfo::SA_CAP_PORT_INFO_CAP_MASK_MATCH);
+    info.capability_mask
+        .set(ClassPortInfo::SA_CAP_UD_MULTICAST | ClassPortInfo::SA_CAP_PORT_INFO_CAP_MASK_MATCH);
     info.set_capability_mask2(
         ClassPortInfo::SA_CAP2_FULL_PORT_INFO_RECORD
             | ClassPortInfo::SA_CAP2_EXTENDED_SPEEDS
-            | ClassPortInfo::SA_CAP2_PORT_INFO_CAP_MASK2_MATCH,
+            | ClassPortInfo::SA_CAP2_PORT_INFO_CAP_MASK2_MATCH
+            | CAP2_SEND_ONLY_FULL_MEMBER,
     );
     info.set_resp_time_value(RESPONSE_TIME.into());
     info.set_redirect_qp(1);
     info.redirect_qkey.set(QKey::GSI.0);
     info.trap_qkey.set(QKey::GSI.0);
-    let mut data = [0; SA_DATA_LEN];
-    let _fits = info.encode(&mut data);
-    Ok(Reply::Record { attribute_offset: 0, data })
+    Ok(Reply::attribute(&info))
 }
 
 /// The headers of an answer. SM_Key is not given away (C15-0.1.5); a GetMulti of MultiPathRecord is answered with

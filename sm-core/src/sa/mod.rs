@@ -1,17 +1,21 @@
 //! Subnet administration (specification volume 1, chapter 15): what hosts and tools ask the subnet manager.
 //!
-//! [`answer`] is a pure function of a [`Snapshot`](crate::snapshot::Snapshot) and a [`Request`]; [`Server`] adds what has
-//! state: the queue, RMPP transfers, counters. It neither sends nor receives itself.
+//! [`answer`] is a pure function of a [`Snapshot`](crate::snapshot::Snapshot), of what ports registered ([`Registry`]) and
+//! of a [`Request`]; [`serve`] carries out the requests that change registrations too. [`Server`] adds what has state on
+//! the way: the queue, RMPP transfers, reports, counters. It neither sends nor receives itself.
 
 mod answer;
 mod fair;
 mod paths;
 mod records;
+pub mod registry;
+mod reports;
 mod selector;
 mod server;
 
-pub use answer::{Answer, Request, answer};
+pub use answer::{Answer, Request, answer, serve};
 pub use paths::{Path, PathQuery, Side, Wanted};
+pub use registry::Registry;
 pub use selector::Bound;
 pub use server::{Server, ServerConfig, ServerStatistics};
 

@@ -48,6 +48,16 @@ impl Bound<Mtu> {
             Self::Best => Some(most),
         }
     }
+
+    /// Whether an MTU that is fixed already meets this bound.
+    pub(super) fn allows_mtu(self, is: Mtu) -> bool {
+        match self {
+            Self::Greater(than) => is > than,
+            Self::Less(than) => is < than,
+            Self::Exactly(mtu) => is == mtu,
+            Self::Best => true,
+        }
+    }
 }
 
 impl Bound<Rate> {
@@ -60,6 +70,24 @@ impl Bound<Rate> {
             Self::Less(than) => (0..64).filter_map(Rate::from_wire).filter(|rate| *rate < than).max(),
             Self::Exactly(rate) => (most == rate).then_some(rate),
             Self::Best => Some(most),
+        }
+    }
+
+    /// The rate that a new group of a port which can do `most` gets: any that isn't higher may be chosen.
+    pub(super) fn rate_at_most(self, most: Rate) -> Option<Rate> {
+        match self {
+            Self::Exactly(rate) => (most >= rate).then_some(rate),
+            Self::Greater(_) | Self::Less(_) | Self::Best => self.rate(most),
+        }
+    }
+
+    /// Whether a rate that is fixed already meets this bound.
+    pub(super) fn allows_rate(self, is: Rate) -> bool {
+        match self {
+            Self::Greater(than) => is > than,
+            Self::Less(than) => is < than,
+            Self::Exactly(rate) => is == rate,
+            Self::Best => true,
         }
     }
 }

@@ -1,30 +1,46 @@
-//! The sans-IO server around [`answer`]: queue, fairness, replies.
+//! The sans-IO server around [`serve`]: queue, fairness, replies, RMPP transfers, reports.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+use mad::rmpp::{Direction, Event, Peer, Rmpp, RmppConfig, SendError};
 use mad::transport::{Address, Datagram};
-use mad::types::{Qpn, Timestamp};
-use mad::wire::rmpp::{RmppHeader, RmppStatus, RmppType};
-use mad::wire::sa::{SA_DATA_LEN, SA_HEADER_LEN, SaMad};
-use mad::wire::{MgmtClass, Status};
+use mad::types::{Gid, Guid, Mtu, PKey, Qpn, Rate, Timestamp};
+use mad::wire::sa::SaMad;
+use mad::wire::smp::{GidData, Notice, NoticeType};
+use mad::wire::{Method, MgmtClass, Status};
 
-use super::answer::{Answer, Request, answer, refuse, request_of};
+use super::answer::{Answer, Request, refuse, request_of, serve};
 use super::fair::FairQueue;
+use super::registry::{GroupEvent, Registry};
+use super::reports::Reports;
 use crate::snapshot::Snapshot;
 
-/// Bounds of a [`Server`].
+/// Bounds and defaults of a [`Server`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
     /// Requests that may wait, over all requesters; what comes beyond is answered BUSY.
     pub queue: usize,
     /// Requests of one requester that may wait.
     pub queue_per_requester: usize,
+    /// The partition whose IPoIB broadcast group is made at the start, with its MTU and rate code; `None`: no such group.
+    pub ipoib: Option<(PKey, Mtu, u8)>,
+    /// Tables that may be on their way to one requester; beyond, BUSY.
+    pub transfers_per_requester: usize,
+    /// Bounds of table transfers.
+    pub rmpp: RmppConfig,
 }
 
 impl Default for ServerConfig {
+    /// The IPoIB broadcast group of the default partition has MTU 2048 and 10 Gb/s.
     fn default() -> Self {
-        Self { queue: 16_384, queue_per_requester: 1024 }
+        Self {
+            queue: 16_384,
+            queue_per_requester: 1024,
+            ipoib: Some((PKey::DEFAULT_FULL, Mtu::M2048, 3)),
+            transfers_per_requester: 512,
+            rmpp: RmppConfig { max_bytes: 1 << 30, ..RmppConfig::default() },
+        }
     }
 }
 
@@ -37,12 +53,14 @@ pub struct ServerStatistics {
     pub answered: u64,
     /// Of these, with a status other than 0.
     pub refused: u64,
-    /// Requests answered BUSY unread, since the queue was full.
+    /// Requests answered BUSY unread, since the queue or the transfers were full.
     pub busy: u64,
-    /// Requests that came while the same one waited already.
+    /// Requests that came while the same one waited, or its table was being sent already.
     pub duplicates: u64,
     /// Datagrams dropped without an answer: of another class, or no request.
     pub dropped: u64,
+    /// Reports that a subscriber didn't answer, or that were too many for it.
+    pub reports_lost: u64,
 }
 
 /// Who asks: LID and queue pair.
@@ -50,11 +68,17 @@ type Requester = (u16, Qpn);
 
 /// Subnet administration as a state machine: [`Server::receive`] takes datagrams, [`Server::poll_send`] gives those that
 /// are to be sent, [`Server::deadline`] says when it wants to be polled again although nothing came.
-#[derive(Debug)]
 pub struct Server {
+    config: ServerConfig,
     snapshot: Option<Arc<Snapshot>>,
+    registry: Registry,
+    /// Ports of the last picture, to tell which come and go.
+    ports: BTreeSet<Guid>,
     waiting: FairQueue<Requester, Request>,
     outgoing: VecDeque<Datagram>,
+    rmpp: Rmpp,
+    transfers: HashMap<Peer, usize>,
+    reports: Reports,
     statistics: ServerStatistics,
 }
 
@@ -62,16 +86,22 @@ impl Server {
     /// A server with nothing to do.
     pub fn new(config: ServerConfig) -> Self {
         Self {
+            config,
             snapshot: None,
+            registry: Registry::default(),
+            ports: BTreeSet::new(),
             waiting: FairQueue::new(config.queue, config.queue_per_requester),
             outgoing: VecDeque::new(),
+            rmpp: Rmpp::new(config.rmpp),
+            transfers: HashMap::new(),
+            reports: Reports::default(),
             statistics: ServerStatistics::default(),
         }
     }
 
     /// What was counted so far.
     pub const fn statistics(&self) -> ServerStatistics {
-        self.statistics
+        ServerStatistics { reports_lost: self.reports.lost, ..self.statistics }
     }
 
     /// Requests that wait for their answer.
@@ -79,56 +109,106 @@ impl Server {
         self.waiting.len()
     }
 
+    /// What ports registered: groups, services, subscriptions.
+    pub const fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Answers from this picture from now on. Ports that came or went are reported to subscribers.
+    pub fn set_snapshot(&mut self, snapshot: &Arc<Snapshot>, now: Timestamp) {
+        let first = match &self.snapshot {
+            Some(old) if Arc::ptr_eq(old, snapshot) => return,
+            old => old.is_none(),
+        };
+        self.snapshot = Some(Arc::clone(snapshot));
+        let ports: BTreeSet<Guid> = snapshot.end_ports().iter().map(|port| port.guid).collect();
+        let before = std::mem::replace(&mut self.ports, ports);
+        if first {
+            self.create_broadcast_group(snapshot);
+        } else {
+            for guid in self.ports.difference(&before).copied().collect::<Vec<_>>() {
+                self.report_gid(64, Gid::new(snapshot.sm.gid_prefix, guid));
+            }
+            for guid in before.difference(&self.ports).copied().collect::<Vec<_>>() {
+                self.report_gid(65, Gid::new(snapshot.sm.gid_prefix, guid));
+            }
+        }
+        self.registry.settle(snapshot, now);
+        self.report_groups();
+    }
+
     /// Takes a datagram of the subnet administration class. `snapshot` answers it and everything that still waits. After
     /// it, call [`Server::poll_send`] until it gives `None`.
-    pub fn receive(&mut self, datagram: &Datagram, snapshot: &Arc<Snapshot>, _now: Timestamp) {
+    pub fn receive(&mut self, datagram: &Datagram, snapshot: &Arc<Snapshot>, now: Timestamp) {
         self.statistics.received += 1;
-        if self.snapshot.as_ref().is_none_or(|old| !Arc::ptr_eq(old, snapshot)) {
-            self.snapshot = Some(Arc::clone(snapshot));
-        }
+        self.set_snapshot(snapshot, now);
         let header = &datagram.mad.header;
-        if header.mgmt_class() != MgmtClass::SUBN_ADM
-            || header.base_version != 1
-            || header.method().is_response()
-        {
+        if header.mgmt_class() != MgmtClass::SUBN_ADM || header.base_version != 1 {
             self.statistics.dropped += 1;
+            return;
+        }
+        if self.rmpp.receive(datagram, now) {
+            return;
+        }
+        if header.method().is_response() {
+            let answers_report = header.method() == Method::REPORT_RESP
+                && self.reports.receive(datagram, &mut self.registry.subscriptions);
+            self.statistics.dropped += u64::from(!answers_report);
             return;
         }
         let requester = (datagram.address.lid, datagram.address.qpn);
         let request = request_of(&datagram.mad, datagram.address);
-        if request.mad.rmpp.is_active() && request.mad.rmpp.rmpp_type() != Some(RmppType::Data) {
-            self.statistics.dropped += 1;
-            return;
-        }
         if self.waiting.line(&requester).any(|waiting| waiting.mad == request.mad) {
             self.statistics.duplicates += 1;
             return;
         }
         if let Some(lost) = self.waiting.push(requester, request) {
             self.statistics.busy += 1;
-            self.queue_answer(&lost, refuse(&lost.mad, Status::BUSY));
+            self.queue_answer(&lost, refuse(&lost.mad, Status::BUSY), now);
         }
     }
 
-    /// The next datagram to send; `None` when there is none for now.
-    pub fn poll_send(&mut self, _now: Timestamp) -> Option<Datagram> {
+    /// Forwards a notice to those who subscribed to it.
+    pub fn notice(&mut self, notice: &Notice, issuer: Gid) {
+        if let Some(snapshot) = &self.snapshot {
+            self.reports.forward(snapshot, &self.registry.subscriptions, notice, issuer);
+        }
+    }
+
+    /// The next datagram to send; `None` when there is none for now. Requests among them (Reports) want an answer: a kernel
+    /// that matches answers to requests must be told to wait for it.
+    pub fn poll_send(&mut self, now: Timestamp) -> Option<Datagram> {
+        self.registry.expire(now);
+        self.report_groups();
+        if self.rmpp.deadline().is_some_and(|deadline| deadline <= now) {
+            self.rmpp.expired(now);
+        }
         loop {
+            self.count_ended_transfers();
             if let Some(datagram) = self.outgoing.pop_front() {
                 return Some(datagram);
             }
+            if let Some(datagram) = self.rmpp.poll_send(now) {
+                return Some(datagram);
+            }
+            if let Some(report) = self.reports.poll_send(&mut self.registry.subscriptions, now) {
+                return Some(report);
+            }
             let request = self.waiting.pop()?;
-            let snapshot = self.snapshot.as_ref()?;
-            let answer = answer(snapshot, &request);
-            self.queue_answer(&request, answer);
+            let snapshot = self.snapshot.clone()?;
+            let answer = serve(&snapshot, &mut self.registry, &request, now);
+            self.queue_answer(&request, answer, now);
+            self.report_groups();
         }
     }
 
     /// When [`Server::poll_send`] should be called next although nothing was received; `None`: not before that.
-    pub const fn deadline(&self) -> Option<Timestamp> {
-        None
+    pub fn deadline(&self) -> Option<Timestamp> {
+        let deadlines = [self.rmpp.deadline(), self.reports.deadline(), self.registry.deadline()];
+        deadlines.into_iter().flatten().min()
     }
 
-    fn queue_answer(&mut self, request: &Request, answer: Answer) {
+    fn queue_answer(&mut self, request: &Request, answer: Answer, now: Timestamp) {
         match answer {
             Answer::Silence => self.statistics.dropped += 1,
             Answer::Single(mad) => {
@@ -137,10 +217,70 @@ impl Server {
                 self.outgoing.push_back(reply(request.source, *mad));
             }
             Answer::Table { head, records } => {
-                self.statistics.answered += 1;
-                self.outgoing.push_back(reply(request.source, first_segment(*head, &records)));
+                let peer = Peer::from(&request.source);
+                let sent =
+                    if self.transfers.get(&peer).is_some_and(|n| *n >= self.config.transfers_per_requester) {
+                        Err(SendError::Full)
+                    } else {
+                        self.rmpp.send(request.source, &head.into_mad(), records, now)
+                    };
+                match sent {
+                    Ok(_) => {
+                        self.statistics.answered += 1;
+                        *self.transfers.entry(peer).or_insert(0) += 1;
+                    }
+                    Err(SendError::UnderWay) => self.statistics.duplicates += 1,
+                    Err(SendError::Full) => {
+                        self.statistics.busy += 1;
+                        self.queue_answer(request, refuse(&request.mad, Status::BUSY), now);
+                    }
+                    Err(SendError::TooLong(_) | SendError::Class(_)) => {
+                        self.queue_answer(request, refuse(&request.mad, Status::SA_NO_RESOURCES), now);
+                    }
+                }
             }
         }
+    }
+
+    fn count_ended_transfers(&mut self) {
+        while let Some(event) = self.rmpp.poll_event() {
+            let (Event::Sent(key) | Event::Failed { key, direction: Direction::Sending, .. }) = event else {
+                continue;
+            };
+            if let Some(count) = self.transfers.get_mut(&key.peer) {
+                *count -= 1;
+                if *count == 0 {
+                    self.transfers.remove(&key.peer);
+                }
+            }
+        }
+    }
+
+    fn create_broadcast_group(&mut self, snapshot: &Snapshot) {
+        let Some((pkey, mtu, code)) = self.config.ipoib else { return };
+        let Some(rate) = Rate::from_wire(code) else { return };
+        if let Err(status) = self.registry.create_ipoib_broadcast(snapshot, pkey, mtu, rate) {
+            tracing::error!(%pkey, %status, "the IPoIB broadcast group can't be made: no switch has room for it");
+        }
+    }
+
+    /// Tells subscribers of groups that came and went (traps 66 and 67).
+    fn report_groups(&mut self) {
+        for event in self.registry.groups.take_events() {
+            match event {
+                GroupEvent::Created(mgid) => self.report_gid(66, mgid),
+                GroupEvent::Deleted(mgid) => self.report_gid(67, mgid),
+            }
+        }
+    }
+
+    /// A notice of the subnet manager itself about a GID.
+    fn report_gid(&mut self, trap: u16, gid: Gid) {
+        let Some(snapshot) = &self.snapshot else { return };
+        let issuer = snapshot.sm;
+        let kind = NoticeType::SubnetManagement;
+        let notice = Notice::generic(kind, Notice::PRODUCER_CLASS_MANAGER, trap, Some(issuer.lid));
+        self.notice(&notice.with_data(&GidData::new(gid)), Gid::new(issuer.gid_prefix, issuer.guid));
     }
 }
 
@@ -149,14 +289,5 @@ fn reply(source: Address, mad: SaMad) -> Datagram {
     Datagram { address: source, mad: mad.into_mad() }
 }
 
-/// The first segment of a table, complete in itself: length, first and (where it holds all) last flag. A client behind a
-/// transport without RMPP sees nothing else of the table.
-fn first_segment(mut head: SaMad, records: &[u8]) -> SaMad {
-    let segments = records.len().div_ceil(SA_DATA_LEN).max(1);
-    let last = if segments == 1 { RmppHeader::FLAG_LAST } else { 0 };
-    let length = (segments * SA_HEADER_LEN + records.len()) as u32;
-    head.rmpp = RmppHeader::new(RmppType::Data, RmppHeader::FLAG_FIRST | last, RmppStatus::OK, 1, length);
-    let part = records.len().min(SA_DATA_LEN);
-    head.data[..part].copy_from_slice(&records[..part]);
-    head
-}
+#[cfg(test)]
+mod tests;

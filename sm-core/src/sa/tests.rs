@@ -32,7 +32,12 @@ fn ask<R: Attribute>(snapshot: &Snapshot, method: Method, template: &R, mask: u6
     mad.header.attribute_modifier.set(modifier);
     mad.header.transaction_id.set(0x1234_5678_9abc_def0);
     assert!(template.encode(&mut mad.data));
-    answer(snapshot, &Request { mad, source: Address::gsi(snapshot.sm.lid.get(), ServiceLevel(0)) })
+    let source = Address::gsi(snapshot.sm.lid.get(), ServiceLevel(0));
+    ask_as(snapshot, mad, source)
+}
+
+fn ask_as(snapshot: &Snapshot, mad: SaMad, source: Address) -> Answer {
+    answer(snapshot, &Registry::default(), &Request { mad, source }, Timestamp::ZERO)
 }
 
 fn get<R: Record>(snapshot: &Snapshot, template: &R, mask: u64) -> Result<R, Status> {
@@ -151,7 +156,7 @@ proptest! {
         (mad.header.base_version, mad.header.mgmt_class, mad.header.class_version) = (1, 3, 2);
         mad.header.method = method;
         mad.header.attribute_id.set(attribute);
-        match answer(&snapshot, &Request { mad, source: Address::gsi(lid, ServiceLevel(0)) }) {
+        match ask_as(&snapshot, mad, Address::gsi(lid, ServiceLevel(0))) {
             Answer::Silence => prop_assert!(mad.header.method().is_response()),
             Answer::Single(reply) | Answer::Table { head: reply, .. } => {
                 prop_assert_eq!(reply.header.transaction_id, mad.header.transaction_id);
@@ -224,9 +229,7 @@ fn m_key_and_sm_key_are_for_trusted_requesters() {
         for attribute in [sa::PORT_INFO_RECORD, sa::SM_INFO_RECORD] {
             let mut mad = SaMad::request(Method::GET_TABLE, attribute, 0);
             mad.sm_key.set(key);
-            let Answer::Table { records, head } = answer(&snapshot, &Request { mad, source }) else {
-                panic!()
-            };
+            let Answer::Table { records, head } = ask_as(&snapshot, mad, source) else { panic!() };
             assert_eq!(head.sm_key.get(), 0);
             let secret = if attribute == sa::PORT_INFO_RECORD {
                 PortInfoRecord::decode(&records).unwrap().port_info.m_key.get() == 99
@@ -260,7 +263,7 @@ fn statuses_of_what_is_not_supported() {
     let status = |method: u8, attribute, version, lid| {
         let mut mad = SaMad::request(Method(method), attribute, 0);
         mad.header.class_version = version;
-        match answer(&snapshot, &Request { mad, source: Address::gsi(lid, ServiceLevel(0)) }) {
+        match ask_as(&snapshot, mad, Address::gsi(lid, ServiceLevel(0))) {
             Answer::Single(mad) => Some(mad.header.status()),
             Answer::Silence => None,
             Answer::Table { .. } => Some(Status::OK),

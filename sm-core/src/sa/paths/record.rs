@@ -2,21 +2,31 @@
 
 use std::ops::ControlFlow;
 
-use mad::types::{Gid, Mtu, Rate};
+use mad::types::{Gid, Lid, Mtu, Rate};
 use mad::wire::sa::{PathRecord, Record, SaMad, Selector};
 use mad::wire::{Attribute, Method, Status};
 use zerocopy::FromZeros;
 use zerocopy::big_endian::{U16, U128};
 
-use super::{Path, PathQuery, Side, Wanted};
+use super::{Ends, Path, PathQuery, Side, Wanted};
 use crate::sa::answer::Reply;
 use crate::sa::records::Context;
+use crate::sa::registry::{Groups, one_or_table};
 use crate::sa::selector::Bound;
 
 /// Answers Get and GetTable of PathRecord.
-pub(in crate::sa) fn answer(context: &Context<'_>, request: &SaMad, limit: usize) -> Result<Reply, Status> {
+pub(in crate::sa) fn answer(
+    context: &Context<'_>,
+    groups: &Groups,
+    request: &SaMad,
+    limit: usize,
+) -> Result<Reply, Status> {
     let Some(template) = PathRecord::decode(&request.data) else { return Err(Status::SA_REQ_INVALID) };
     let asked = Asked { template, mask: request.component_mask.get() };
+    if asked.has(PathRecord::DGID) && template.dgid().is_multicast() {
+        let records: Vec<_> = asked.to_group(context, groups)?.into_iter().collect();
+        return one_or_table(request, records.into_iter());
+    }
     let query = asked.query()?;
     match request.header.method() {
         Method::GET => {
@@ -110,6 +120,53 @@ impl Asked {
             wanted,
             paths_per_pair,
         })
+    }
+
+    /// The path to a multicast group: from the group's own properties (B43: only for an explicit DGID).
+    fn to_group(&self, context: &Context<'_>, groups: &Groups) -> Result<Option<PathRecord>, Status> {
+        let query = self.query()?;
+        let snapshot = context.snapshot;
+        let source = match Ends::resolve(snapshot, query.source)? {
+            Ends::One(port, _) => port,
+            Ends::Any => context.requester,
+            Ends::Nobody => return Ok(None),
+        };
+        let Some(group) = groups.get(self.template.dgid()) else { return Ok(None) };
+        let traits = &group.traits;
+        let named = |component, asked: u32, is: u32| !self.has(component) || asked == is;
+        let template = &self.template;
+        let fits = source.has_partition(traits.pkey)
+            && context.requester.has_partition(traits.pkey)
+            && named(PathRecord::DLID, template.dlid.get().into(), group.mlid.get().into())
+            && named(PathRecord::PKEY, template.pkey().base().into(), traits.pkey.base().into())
+            && named(PathRecord::SL, template.sl().into(), traits.sl.into())
+            && named(PathRecord::FLOW_LABEL, template.flow_label(), traits.flow_label)
+            && named(PathRecord::TCLASS, template.tclass.into(), traits.tclass.into())
+            && query.wanted.mtu.is_none_or(|bound| bound.allows_mtu(traits.mtu))
+            && query.wanted.rate.is_none_or(|bound| bound.allows_rate(traits.rate))
+            && query.wanted.lifetime.is_none_or(|bound| bound.lifetime(traits.lifetime));
+        if !fits {
+            return Ok(None);
+        }
+        let mut record = self.record(&Path {
+            sgid: query.source.gid.unwrap_or_else(|| snapshot.gid_of(source)),
+            dgid: group.mgid,
+            slid: query.source.lid.and_then(Lid::new).unwrap_or(source.lid),
+            dlid: source.lid,
+            reversible: self.has(PathRecord::REVERSIBLE) && template.reversible() == 1,
+            pkey: traits.pkey.0,
+            sl: traits.sl,
+            mtu: traits.mtu,
+            rate: traits.rate,
+            lifetime: traits.lifetime,
+            preference: 0,
+        });
+        record.dlid = U16::new(group.mlid.get());
+        record.tclass = traits.tclass;
+        record.set_flow_label(traits.flow_label);
+        let beyond_link = (group.mgid.0 >> 112) & 0xf > 2;
+        record.set_hop_limit(if beyond_link { 255 } else { traits.hop_limit.into() });
+        Ok(Some(record))
     }
 
     /// The record of a path. What the query names and the path leaves free (service ID, traffic class, flow label, QoS

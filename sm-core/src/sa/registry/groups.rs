@@ -1,0 +1,439 @@
+//! Multicast groups and their members (specification volume 1, 15.2.5.17 and 18.2.4.3; C15-0.1.24 ff.).
+//!
+//! Counts are never kept beside the member lists, so they can't part from them (B31). Joins are answered from this state
+//! at once; trees are planned from it later, in batches (B38).
+//!
+//! Cost: O(log groups + log members) for a join or leave.
+
+use std::collections::BTreeMap;
+
+use mad::types::{Gid, Guid, Mtu, MulticastLid, PKey, QKey, Rate};
+use mad::wire::Status;
+use mad::wire::sa::JoinState;
+
+use crate::sa::selector::Bound;
+use crate::snapshot::{EndPort, Snapshot};
+
+/// Part of a port in a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// How it takes part.
+    pub join_state: JoinState,
+    /// The port's GID as it joined with.
+    pub gid: Gid,
+    /// Whether another port joined for it.
+    pub proxy: bool,
+}
+
+/// The properties that all members of a group share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupTraits {
+    /// Q_Key.
+    pub qkey: QKey,
+    /// MTU of the group's packets.
+    pub mtu: Mtu,
+    /// Traffic class.
+    pub tclass: u8,
+    /// P_Key.
+    pub pkey: PKey,
+    /// Rate of the group's packets.
+    pub rate: Rate,
+    /// PacketLifeTime: 4.096 µs · 2^n.
+    pub lifetime: u8,
+    /// Service level.
+    pub sl: u8,
+    /// Flow label, 20 bits.
+    pub flow_label: u32,
+    /// Hop limit.
+    pub hop_limit: u8,
+}
+
+/// A multicast group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// MGID.
+    pub mgid: Gid,
+    /// MLID.
+    pub mlid: MulticastLid,
+    /// What its members share.
+    pub traits: GroupTraits,
+    /// Whether it stays without members.
+    pub permanent: bool,
+    members: BTreeMap<Guid, Membership>,
+}
+
+impl Group {
+    /// Members by PortGUID.
+    pub const fn members(&self) -> &BTreeMap<Guid, Membership> {
+        &self.members
+    }
+
+    /// Whether a member keeps the group alive.
+    pub fn is_alive(&self) -> bool {
+        self.members.values().any(|member| member.join_state.is_full())
+    }
+}
+
+/// A request to join or leave, with what its component mask names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemberRequest {
+    /// MGID; zero asks for one to be made.
+    pub mgid: Gid,
+    /// The port that joins.
+    pub port_gid: Gid,
+    /// How.
+    pub join_state: JoinState,
+    /// Q_Key.
+    pub qkey: Option<QKey>,
+    /// MLID, raw.
+    pub mlid: Option<u16>,
+    /// Bound of the MTU.
+    pub mtu: Option<Bound<Mtu>>,
+    /// Traffic class.
+    pub tclass: Option<u8>,
+    /// P_Key.
+    pub pkey: Option<PKey>,
+    /// Bound of the rate.
+    pub rate: Option<Bound<Rate>>,
+    /// Bound of the packet lifetime.
+    pub lifetime: Option<Bound<u8>>,
+    /// Service level.
+    pub sl: Option<u8>,
+    /// Flow label.
+    pub flow_label: Option<u32>,
+    /// Hop limit.
+    pub hop_limit: Option<u8>,
+    /// Scope, for a group whose MGID is to be made.
+    pub scope: Option<u8>,
+}
+
+/// What became of a group, for subscribers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupEvent {
+    /// Its first full member came (trap 66).
+    Created(Gid),
+    /// Its last full member left (trap 67).
+    Deleted(Gid),
+}
+
+/// All groups.
+#[derive(Clone, Debug, Default)]
+pub struct Groups {
+    by_mgid: BTreeMap<Gid, Group>,
+    by_mlid: BTreeMap<MulticastLid, Gid>,
+    generation: u64,
+    events: Vec<GroupEvent>,
+    made: u32,
+}
+
+impl Groups {
+    /// Counts up with each change of members or groups.
+    pub const fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The groups in order of MGID.
+    pub fn iter(&self) -> impl Iterator<Item = &Group> {
+        self.by_mgid.values()
+    }
+
+    /// The group with this MGID.
+    pub fn get(&self, mgid: Gid) -> Option<&Group> {
+        self.by_mgid.get(&mgid)
+    }
+
+    /// What happened since the last call.
+    pub fn take_events(&mut self) -> Vec<GroupEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Makes a group that stays without members, such as an IPoIB broadcast group. Nothing happens when it is there.
+    ///
+    /// # Errors
+    /// NO_RESOURCES when no MLID below `mlids` (entries of the smallest multicast table) is free.
+    pub fn create_permanent(&mut self, mgid: Gid, traits: GroupTraits, mlids: u16) -> Result<(), Status> {
+        if let Some(group) = self.by_mgid.get_mut(&mgid) {
+            group.permanent = true;
+            return Ok(());
+        }
+        let mlid = self.free_mlid(None, mlids)?;
+        self.insert(Group { mgid, mlid, traits, permanent: true, members: BTreeMap::new() });
+        Ok(())
+    }
+
+    /// Joins a port, and makes the group when it isn't there. Returns the group and the membership as they are now.
+    ///
+    /// # Errors
+    /// The status that the specification gives.
+    pub fn join(
+        &mut self,
+        snapshot: &Snapshot,
+        requester: &EndPort,
+        request: &MemberRequest,
+    ) -> Result<(&Group, Membership), Status> {
+        let port = member_port(snapshot, request.port_gid)?;
+        if request.join_state.is_empty() {
+            return Err(Status::SA_REQ_INVALID);
+        }
+        let mut mgid = request.mgid;
+        match self.by_mgid.get(&mgid) {
+            Some(group) => group.admits(requester, port, request)?,
+            None => mgid = self.create(snapshot, requester, port, request)?,
+        }
+        // Present: it was found above, or `create` has just made it.
+        let Some(group) = self.by_mgid.get_mut(&mgid) else { return Err(Status::SA_NO_RESOURCES) };
+        let was_alive = group.is_alive();
+        let joined = Membership {
+            join_state: request.join_state,
+            gid: request.port_gid,
+            proxy: requester.end != port.end,
+        };
+        let member = group.members.entry(port.guid).or_insert(joined);
+        let before = *member;
+        member.join_state.0 |= request.join_state.0;
+        member.proxy &= joined.proxy;
+        let membership = *member;
+        if before != membership || before == joined {
+            self.generation += 1;
+        }
+        if !was_alive && group.is_alive() {
+            self.events.push(GroupEvent::Created(mgid));
+        }
+        Ok((group, membership))
+    }
+
+    /// Takes kinds of membership from a port; with the last full member the group goes, and all that are left in it.
+    /// Returns the group as it was and what is left of the membership.
+    ///
+    /// # Errors
+    /// REQ_INVALID when the port isn't a member in all these ways, or another port joined itself.
+    pub fn leave(
+        &mut self,
+        snapshot: &Snapshot,
+        requester: &EndPort,
+        request: &MemberRequest,
+    ) -> Result<(Group, Membership), Status> {
+        let port = member_port(snapshot, request.port_gid)?;
+        let group = self.by_mgid.get_mut(&request.mgid).ok_or(Status::SA_REQ_INVALID)?;
+        let member = group.members.get(&port.guid).copied().ok_or(Status::SA_REQ_INVALID)?;
+        if !member.proxy && requester.end != port.end {
+            return Err(Status::SA_REQ_DENIED);
+        }
+        let state = request.join_state;
+        if state.is_empty() || state.0 & !member.join_state.0 != 0 {
+            return Err(Status::SA_REQ_INVALID);
+        }
+        let before = group.clone();
+        let left = Membership { join_state: JoinState(member.join_state.0 & !state.0), ..member };
+        self.set_membership(request.mgid, port.guid, left);
+        Ok((before, left))
+    }
+
+    /// Takes a port out of all groups, since it is gone for good.
+    pub fn remove_port(&mut self, guid: Guid) {
+        let in_groups = self.by_mgid.values().filter(|group| group.members.contains_key(&guid));
+        for mgid in in_groups.map(|group| group.mgid).collect::<Vec<_>>() {
+            let left = Membership { join_state: JoinState(0), gid: Gid(0), proxy: false };
+            self.set_membership(mgid, guid, left);
+        }
+    }
+
+    /// Sets what is left of a membership, and removes the member and the group where nothing is.
+    fn set_membership(&mut self, mgid: Gid, guid: Guid, left: Membership) {
+        let Some(group) = self.by_mgid.get_mut(&mgid) else { return };
+        let was_alive = group.is_alive();
+        if left.join_state.is_empty() {
+            group.members.remove(&guid);
+        } else {
+            group.members.insert(guid, left);
+        }
+        self.generation += 1;
+        if group.is_alive() {
+            return;
+        }
+        group.members.clear();
+        if was_alive {
+            self.events.push(GroupEvent::Deleted(mgid));
+        }
+        if !group.permanent {
+            let mlid = group.mlid;
+            self.by_mgid.remove(&mgid);
+            self.by_mlid.remove(&mlid);
+        }
+    }
+
+    fn insert(&mut self, group: Group) {
+        self.by_mlid.insert(group.mlid, group.mgid);
+        self.by_mgid.insert(group.mgid, group);
+        self.generation += 1;
+    }
+
+    /// Makes the group that a join asks for; returns its MGID.
+    fn create(
+        &mut self,
+        snapshot: &Snapshot,
+        requester: &EndPort,
+        port: &EndPort,
+        request: &MemberRequest,
+    ) -> Result<Gid, Status> {
+        if !request.join_state.is_full() {
+            return Err(Status::SA_REQ_INVALID);
+        }
+        let traits = self.traits_of(snapshot, requester, port, request)?;
+        let mgid = if request.mgid == Gid(0) {
+            self.make_mgid(snapshot, request.scope.unwrap_or(LINK_LOCAL))
+        } else {
+            check_mgid(request.mgid)?;
+            request.mgid
+        };
+        let mlid = self.free_mlid(request.mlid.filter(|raw| *raw != 0), multicast_capacity(snapshot))?;
+        self.insert(Group { mgid, mlid, traits, permanent: false, members: BTreeMap::new() });
+        Ok(mgid)
+    }
+
+    /// The properties of a new group: what the request names, as far as the port can do it.
+    fn traits_of(
+        &self,
+        snapshot: &Snapshot,
+        requester: &EndPort,
+        port: &EndPort,
+        request: &MemberRequest,
+    ) -> Result<GroupTraits, Status> {
+        let (Some(qkey), Some(tclass), Some(pkey), Some(flow_label), Some(sl)) =
+            (request.qkey, request.tclass, request.pkey, request.flow_label, request.sl)
+        else {
+            return Err(Status::SA_INSUFFICIENT_COMPONENTS);
+        };
+        if !port.has_partition(pkey) || !requester.shares_partition(port) {
+            return Err(Status::SA_REQ_INVALID);
+        }
+        let most = port.limits();
+        let mtu = request.mtu.map_or(Some(most.mtu), |bound| bound.mtu(most.mtu));
+        let rate = request.rate.map_or(Some(most.rate), |bound| bound.rate_at_most(most.rate));
+        let lifetime = match request.lifetime {
+            Some(Bound::Exactly(lifetime)) => lifetime,
+            Some(bound) if !bound.lifetime(snapshot.sm.subnet_timeout) => return Err(Status::SA_REQ_INVALID),
+            Some(_) | None => snapshot.sm.subnet_timeout,
+        };
+        let traits = GroupTraits {
+            qkey,
+            mtu: mtu.ok_or(Status::SA_REQ_INVALID)?,
+            tclass,
+            pkey,
+            rate: rate.ok_or(Status::SA_REQ_INVALID)?,
+            lifetime,
+            sl,
+            flow_label,
+            hop_limit: request.hop_limit.unwrap_or(0),
+        };
+        self.fits_broadcast_group(request.mgid, &traits)?;
+        Ok(traits)
+    }
+
+    /// An IPoIB group has to agree with the broadcast group of its scope and partition, which has to be there (RFC 4391).
+    fn fits_broadcast_group(&self, mgid: Gid, traits: &GroupTraits) -> Result<(), Status> {
+        let Some(broadcast) = broadcast_of(mgid).filter(|broadcast| *broadcast != mgid) else {
+            return Ok(());
+        };
+        let group = self.by_mgid.get(&broadcast).ok_or(Status::SA_REQ_INVALID)?;
+        let theirs = &group.traits;
+        let agrees =
+            theirs.qkey == traits.qkey && theirs.pkey.base() == traits.pkey.base() && theirs.sl == traits.sl;
+        if agrees { Ok(()) } else { Err(Status::SA_REQ_INVALID) }
+    }
+
+    /// An MLID that the smallest multicast table of the fabric has an entry for (B33): the one asked for, or the first free.
+    fn free_mlid(&self, asked: Option<u16>, entries: u16) -> Result<MulticastLid, Status> {
+        if let Some(raw) = asked {
+            let mlid = MulticastLid::new(raw).filter(|mlid| mlid.index() < usize::from(entries));
+            return mlid.filter(|mlid| !self.by_mlid.contains_key(mlid)).ok_or(Status::SA_REQ_INVALID);
+        }
+        // The first gap: the keys are in order, so the n-th key is MLID n until a gap comes.
+        let used = self.by_mlid.keys().zip(0..).take_while(|(mlid, n)| mlid.index() == *n).count();
+        let raw = u16::try_from(used).ok().filter(|index| *index < entries);
+        raw.and_then(|index| MulticastLid::new(MulticastLid::MIN.get() + index))
+            .ok_or(Status::SA_NO_RESOURCES)
+    }
+
+    /// An MGID that no group has: transient, of our own signature, with the subnet prefix and a counter.
+    fn make_mgid(&mut self, snapshot: &Snapshot, scope: u8) -> Gid {
+        loop {
+            self.made = self.made.wrapping_add(1);
+            let head = 0xff10_a01b_u128 | u128::from(scope & 0xf) << 16;
+            let mgid = Gid(head << 96 | u128::from(snapshot.sm.gid_prefix) << 32 | u128::from(self.made));
+            if !self.by_mgid.contains_key(&mgid) {
+                return mgid;
+            }
+        }
+    }
+}
+
+impl Group {
+    /// Whether a port may join in the way that the request says.
+    fn admits(&self, requester: &EndPort, port: &EndPort, request: &MemberRequest) -> Result<(), Status> {
+        let own = &self.traits;
+        let same = |asked: Option<u32>, is: u32| asked.is_none_or(|asked| asked == is);
+        let named_agrees = same(request.qkey.map(|key| key.0), own.qkey.0)
+            && same(request.tclass.map(u32::from), own.tclass.into())
+            && same(request.sl.map(u32::from), own.sl.into())
+            && same(request.flow_label, own.flow_label)
+            && same(request.hop_limit.map(u32::from), own.hop_limit.into())
+            && same(request.mlid.map(u32::from), self.mlid.get().into())
+            && request.pkey.is_none_or(|key| key.matches(own.pkey))
+            && request.mtu.is_none_or(|bound| bound.allows_mtu(own.mtu))
+            && request.rate.is_none_or(|bound| bound.allows_rate(own.rate))
+            && request.lifetime.is_none_or(|bound| bound.lifetime(own.lifetime));
+        let most = port.limits();
+        // B34: what counts is the MTU in force towards the neighbour, not what the port could do.
+        let is_member = self.members.contains_key(&port.guid);
+        let can = most.mtu >= own.mtu
+            && most.rate >= own.rate
+            && (is_member || port.pkeys.is_empty() || port.pkeys.iter().any(|key| key.matches(own.pkey)));
+        if !named_agrees || !can || !requester.shares_partition(port) {
+            return Err(Status::SA_REQ_INVALID);
+        }
+        let joined_itself = self.members.get(&port.guid).is_some_and(|member| !member.proxy);
+        if joined_itself && requester.end != port.end {
+            return Err(Status::SA_REQ_DENIED);
+        }
+        Ok(())
+    }
+}
+
+const LINK_LOCAL: u8 = 2;
+
+/// The port that a PortGID names: own or default prefix, else INVALID_GID (B41).
+fn member_port(snapshot: &Snapshot, gid: Gid) -> Result<&EndPort, Status> {
+    snapshot.port_by_gid(gid).ok_or(Status::SA_INVALID_GID)
+}
+
+/// The form of an MGID: multicast, no reserved flag, and of our own signature only beyond the link.
+fn check_mgid(mgid: Gid) -> Result<(), Status> {
+    let [first, flags_and_scope, a, b, ..] = mgid.0.to_be_bytes();
+    let own_link_local = (a, b) == (0xa0, 0x1b) && flags_and_scope & 0xf == LINK_LOCAL;
+    let fits = first == 0xff && flags_and_scope >> 4 <= 1 && !own_link_local;
+    if fits { Ok(()) } else { Err(Status::SA_REQ_INVALID) }
+}
+
+/// The IPoIB broadcast group of the scope and partition of an IPoIB group (RFC 4391, 4 and 5); `None` for other groups.
+fn broadcast_of(mgid: Gid) -> Option<Gid> {
+    let bytes = mgid.0.to_be_bytes();
+    matches!((bytes[2], bytes[3]), (0x40 | 0x60, 0x1b))
+        .then(|| ipoib_broadcast(bytes[1] & 0xf, PKey(u16::from_be_bytes([bytes[4], bytes[5]]))))
+}
+
+/// MGID of the IPoIB broadcast group of a scope and partition.
+pub const fn ipoib_broadcast(scope: u8, pkey: PKey) -> Gid {
+    let head = 0xff10_401b_u128 | (scope as u128 & 0xf) << 16;
+    Gid(head << 96 | (pkey.0 as u128 | 0x8000) << 80 | 0xffff_ffff)
+}
+
+/// Entries of the smallest multicast forwarding table; switches that say 0 have none and don't count.
+pub fn multicast_capacity(snapshot: &Snapshot) -> u16 {
+    let fabric = &snapshot.observed.fabric;
+    let caps = fabric.switches().filter_map(|(_, node)| node.switch).map(|facts| facts.multicast_fdb_cap);
+    caps.filter(|cap| *cap != 0).min().unwrap_or(u16::MAX)
+}
+
+#[cfg(test)]
+mod tests;
