@@ -86,7 +86,7 @@ fn b50_tables_survive_loss_and_disorder() {
             }
             while let Some(event) = client.poll_event() {
                 match event {
-                    Event::Received(message) => got = Some(message),
+                    Event::Received(message) => got = Some(*message),
                     other => panic!("seed {seed}: {other:?}"),
                 }
             }
