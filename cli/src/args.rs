@@ -34,7 +34,7 @@ pub(crate) enum Command {
 }
 
 /// Which port to use.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PortChoice {
     /// Device name as `rsm devices` lists it [default: the first with a usable port]
     #[arg(long, value_name = "NAME")]
@@ -48,7 +48,7 @@ pub(crate) struct PortChoice {
 }
 
 /// What overrides the configuration file.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Settings {
     /// Configuration file (TOML); `rsm config show` lists its keys
     #[arg(long, value_name = "FILE")]
@@ -80,6 +80,9 @@ pub(crate) struct Run {
     /// Print the summary as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write topology and tables into this directory after each change, as opensm dumps them
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dump_dir: Option<PathBuf>,
     /// Write every management datagram to this pcap file
     #[arg(long, value_name = "FILE")]
     pub(crate) capture: Option<PathBuf>,

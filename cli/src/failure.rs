@@ -40,6 +40,16 @@ impl Failure {
             Self::ReaderLeft => ExitCode::SUCCESS,
         }
     }
+
+    /// The same as text, for a log.
+    pub(crate) fn into_text(self) -> String {
+        match self {
+            Self::Usage(text) => text,
+            Self::Failed(error) => format!("{error:#}"),
+            Self::Reported => "failed".to_owned(),
+            Self::ReaderLeft => "the reader left".to_owned(),
+        }
+    }
 }
 
 /// One line to standard error; when even that fails there is nobody left to tell.

@@ -3,11 +3,14 @@
 
 mod args;
 mod commands;
+mod dump;
 mod failure;
 mod host;
 mod logging;
 mod out;
+mod progress;
 mod settings;
+mod summary;
 
 use std::process::ExitCode;
 

@@ -12,7 +12,6 @@ pub mod settings;
 pub mod sm;
 pub mod snapshot;
 pub mod store;
-pub mod survey;
 pub mod sweep;
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 mod config;
 mod devices;
+mod discover;
+mod run;
 
 use crate::args::{Cli, Command};
 use crate::failure::{Failure, Outcome};
@@ -11,6 +13,8 @@ pub(crate) fn run(cli: Cli) -> Outcome {
     match cli.command {
         Command::Config(command) => config::run(&command),
         Command::Devices(args) => devices::run(&args),
+        Command::Discover(args) => discover::run(&args),
+        Command::Run(args) => run::run(&args),
         _ => Err(Failure::Usage("not built yet".into())),
     }
 }

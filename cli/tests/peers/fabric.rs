@@ -14,9 +14,9 @@ pub(crate) fn bring_up(sim: &Sim, node: &str, args: &[&str]) -> Running {
     rsm
 }
 
-/// Rounds that ended well so far, by the log.
+/// Rounds that changed something and ended well so far.
 pub(crate) fn rounds(rsm: &Running) -> usize {
-    rsm.err().matches("fabric is up").count()
+    rsm.out().matches("fabric is up").count()
 }
 
 /// Waits for the end of a round.

@@ -31,6 +31,7 @@ pub use walk::discover;
 use crate::sa::ServerConfig;
 use crate::settings::SmSettings;
 use crate::sm::{Progress, Report};
+use crate::snapshot::Snapshot;
 
 /// What a subnet manager is started with.
 pub struct Setup {
@@ -54,10 +55,17 @@ pub struct Hooks<'a> {
     pub progress: Box<dyn FnMut(Progress) + 'a>,
     /// A round is over.
     pub report: Box<dyn FnMut(&Report) + 'a>,
+    /// There is a new picture to answer from.
+    pub published: Box<dyn FnMut(&Snapshot) + 'a>,
 }
 
 impl Default for Hooks<'_> {
     fn default() -> Self {
-        Self { is_sm: Box::new(|_| Ok(())), progress: Box::new(|_| ()), report: Box::new(|_| ()) }
+        Self {
+            is_sm: Box::new(|_| Ok(())),
+            progress: Box::new(|_| ()),
+            report: Box::new(|_| ()),
+            published: Box::new(|_| ()),
+        }
     }
 }

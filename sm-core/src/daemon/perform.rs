@@ -47,7 +47,10 @@ impl Performer<'_> {
                 Action::Plan(input) => {
                     self.planner.send(input).map_err(|_| DaemonError::ThreadEnded("planner"))?;
                 }
-                Action::Publish(snapshot) => self.snapshot.store(Some(snapshot)),
+                Action::Publish(snapshot) => {
+                    (self.hooks.published)(&snapshot);
+                    self.snapshot.store(Some(snapshot));
+                }
                 Action::SetIsSm(on) => {
                     if let Err(error) = (self.hooks.is_sm)(on) {
                         tracing::error!(%error, "the port's IsSM bit can't be changed");

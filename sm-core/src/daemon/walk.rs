@@ -1,4 +1,4 @@
-//! One walk over the fabric that changes nothing: `rsm discover`.
+//! One walk over the fabric that changes nothing: `rsm discover`, `rsm plan`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,12 +16,13 @@ use crate::sweep::{Ask, Sweep, SweepProgress, SweepResult, SweepSettings};
 /// Time between two reports of progress.
 const PROGRESS: Duration = Duration::from_millis(100);
 
-/// Walks the fabric once. Needs no running subnet manager, and sends Gets only.
+/// Walks the fabric once. Needs no running subnet manager, and sends Gets only as long as `settings` ask for no more.
 ///
 /// # Errors
 /// The device failed, or our own port does not answer.
 pub fn discover(
     transport: &Arc<dyn Transport>,
+    settings: SweepSettings,
     config: TransactionConfig,
     mut progress: impl FnMut(SweepProgress),
 ) -> Result<SweepResult, DaemonError> {
@@ -29,7 +30,7 @@ pub fn discover(
     let start = Instant::now();
     let mut shown = start;
     let mut walk = Walk {
-        sweep: Sweep::full(SweepSettings::default()),
+        sweep: Sweep::full(settings),
         transactions: Transactions::new(config, first_tid()),
         window: config.window.max(1),
     };

@@ -1,0 +1,144 @@
+//! `rsm run`: the subnet manager at a port of this host.
+
+use std::sync::Arc;
+use std::thread;
+
+use anyhow::Context;
+use crossbeam_channel::{Sender, bounded};
+use mad::transport::umad::{DevicePort, IsSm, OpenOptions, UmadTransport};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::iterator::Signals;
+use sm_core::config::Config;
+use sm_core::daemon::{self, Control, Hooks, Setup};
+use sm_core::sa::ServerConfig;
+use sm_core::settings::SmSettings;
+use sm_core::sm::{Progress as Stage, Report};
+
+use crate::args::{Run, Settings};
+use crate::dump::Dump;
+use crate::failure::{Failure, Outcome};
+use crate::logging::LogTarget;
+use crate::progress::Progress;
+use crate::{host, logging, out, settings, summary};
+
+pub(super) fn run(args: &Run) -> Outcome {
+    let config = settings::effective(&args.settings)?;
+    let log = logging::init(&config.log)?;
+    let dump = args.dump_dir.as_deref().map(Dump::new).transpose()?;
+    let selected = host::select(&config.device)?;
+    for skipped in &selected.skipped {
+        tracing::info!("passed over {skipped}");
+    }
+    let transport = UmadTransport::open(&selected, &OpenOptions::subnet_manager())?;
+    let port = transport.smi_port().clone();
+    tracing::info!(device = %port.device, port = port.number.0, guid = ?port.port_guid, "taking the port");
+    let setup = Setup {
+        transport: Arc::new(transport),
+        settings: SmSettings::from(&config),
+        state_dir: Some(config.state.dir.clone()),
+        reassign: config.lids.reassign,
+        sa: server(&config),
+    };
+    if args.once { once(args, setup, &port, &log, dump) } else { forever(args, setup, &port, &log, dump) }
+}
+
+fn server(config: &Config) -> ServerConfig {
+    ServerConfig { queue: config.sa.queue as usize, ..ServerConfig::default() }
+}
+
+/// One bring-up, its summary, and success only when all is programmed and confirmed.
+fn once(args: &Run, setup: Setup, port: &DevicePort, log: &LogTarget, dump: Option<Dump>) -> Outcome {
+    let report = daemon::run_once(setup, hooks(port, log, dump, |_| ()))?;
+    if args.json {
+        out::json(&summary::as_json(&report))?;
+    } else {
+        out::write(&summary::as_text(&report))?;
+    }
+    if report.is_complete() { Ok(()) } else { Err(Failure::Reported) }
+}
+
+/// Until a signal ends it.
+fn forever(args: &Run, setup: Setup, port: &DevicePort, log: &LogTarget, dump: Option<Dump>) -> Outcome {
+    let (controls, control) = bounded(16);
+    watch_signals(args.settings.clone(), log.clone(), controls)?;
+    let json = args.json;
+    // A reader of our output who leaves takes nothing away from the fabric.
+    let told = move |report: &Report| {
+        if report.verdict.is_some() || !report.failures.is_empty() {
+            let _ = if json {
+                out::line(&summary::as_json(report).to_string())
+            } else {
+                out::line(&summary::as_line(report))
+            };
+        }
+    };
+    Ok(daemon::run(setup, hooks(port, log, dump, told), &control)?)
+}
+
+/// What is told while the subnet manager runs.
+fn hooks<'a>(
+    port: &'a DevicePort,
+    log: &'a LogTarget,
+    dump: Option<Dump>,
+    mut told: impl FnMut(&Report) + 'a,
+) -> Hooks<'a> {
+    let mut held = None;
+    let mut progress: Option<Progress> = None;
+    Hooks {
+        is_sm: Box::new(move |on| {
+            held = if on { Some(IsSm::set(port).map_err(|e| e.to_string())?) } else { None };
+            let _ = &held;
+            Ok(())
+        }),
+        progress: Box::new(move |stage| {
+            if stage == Stage::Idle {
+                progress = None;
+            } else {
+                progress
+                    .get_or_insert_with(|| Progress::start(log, "bringing up"))
+                    .say(|| summary::stage(&stage));
+            }
+        }),
+        report: Box::new(move |report| told(report)),
+        published: Box::new(move |snapshot| {
+            if let Some(dump) = &dump {
+                dump.write(snapshot);
+            }
+        }),
+    }
+}
+
+/// SIGTERM and SIGINT end, SIGHUP reads the configuration again and sweeps, SIGUSR1 opens the log file anew.
+fn watch_signals(flags: Settings, log: LogTarget, controls: Sender<Control>) -> Outcome {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR1]).context("signals")?;
+    let watch = move || {
+        for signal in signals.forever() {
+            let control = match signal {
+                SIGHUP => reload(&flags),
+                SIGUSR1 => {
+                    if let Err(failure) = log.reopen() {
+                        tracing::error!("{}", failure.into_text());
+                    }
+                    continue;
+                }
+                _ => Control::Stop,
+            };
+            if controls.send(control).is_err() {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().name("signals".into()).spawn(watch).context("a thread for signals")?;
+    Ok(())
+}
+
+/// The new settings; of a file that is wrong nothing is used, and the old settings stay (B69).
+fn reload(flags: &Settings) -> Control {
+    match settings::effective(flags) {
+        Ok(config) => Control::Reload(Box::new(SmSettings::from(&config))),
+        Err(failure) => {
+            tracing::error!("configuration not reloaded, the old one stays: {}", failure.into_text());
+            Control::Sweep
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Topology and tables as files that stock tools read (`ibdmchk`, `opensm` with its file engine, `ibdiagnet`), written after
+//! each change.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use routing::formats::mcfdbs::MulticastTables;
+use routing::formats::{fdbs, lst, mcfdbs};
+use sm_core::snapshot::Snapshot;
+
+use crate::failure::Outcome;
+
+/// A folder for dumps.
+pub(crate) struct Dump {
+    dir: PathBuf,
+}
+
+impl Dump {
+    /// Makes the folder if it is missing.
+    ///
+    /// # Errors
+    /// It can't be made.
+    pub(crate) fn new(dir: &Path) -> Outcome<Self> {
+        std::fs::create_dir_all(dir).with_context(|| format!("dump directory {}", dir.display()))?;
+        Ok(Self { dir: dir.to_path_buf() })
+    }
+
+    /// Writes all files. One that can't be written is told in the log; the fabric does not wait for it.
+    pub(crate) fn write(&self, snapshot: &Snapshot) {
+        let fabric = &snapshot.observed.fabric;
+        let files = [
+            ("opensm-subnet.lst", lst::write(fabric, Some(snapshot.sm.lid))),
+            ("opensm.fdbs", fdbs::write(&snapshot.graph, &snapshot.routes)),
+            ("opensm.mcfdbs", mcfdbs::write(&MulticastTables::new())),
+        ];
+        for (name, text) in files {
+            let path = self.dir.join(name);
+            if let Err(error) = replace(&self.dir, &path, &text) {
+                tracing::error!(file = %path.display(), %error, "the dump was not written");
+            }
+        }
+    }
+}
+
+/// A reader never sees half a file.
+fn replace(dir: &Path, path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(dir)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(path)?;
+    Ok(())
+}
