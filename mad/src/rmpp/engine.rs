@@ -230,6 +230,11 @@ impl Rmpp {
         }
     }
 
+    /// Whether a message is coming in with this key.
+    pub fn is_receiving(&self, key: &TransferKey) -> bool {
+        matches!(self.transfers.get(key), Some(Phase::Receiving(_)))
+    }
+
     /// Transfers that are known, remembered ones included.
     pub fn len(&self) -> usize {
         self.transfers.len()
