@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use mad::transport::Datagram;
+use mad::transport::{Address, Datagram};
 use mad::types::{PortNum, Timestamp};
 use mad::wire::{Mad, Method, MgmtClass, Status};
-use rsm_preload_protocol::umad::{Header, MAD_HEADER_LEN, MAD_LEN, MAX_AGENTS, RMPP_HEADER_LEN};
+use rsm_preload_protocol::umad::{Header, MAD_LEN, MAX_AGENTS, RMPP_HEADER_LEN};
 use rustc_hash::FxHashMap;
 use rustix::io::Errno;
 
@@ -13,6 +13,7 @@ use super::super::backend::Endpoint;
 use super::agent::Registration;
 use super::layout::{self, address_of, data_offset, header_len, is_response, is_rmpp_class};
 use super::outgoing::{Expired, Outgoing, Outstanding, SendKey};
+use super::rmpp::{self, Engines};
 
 /// Packets that wait in one descriptor, at most; the kernel's number. What comes then is lost.
 const MAX_QUEUED: usize = 200_000;
@@ -70,8 +71,9 @@ pub struct Files {
     /// By the upper half of transaction IDs.
     agents: FxHashMap<u32, (FileId, u32)>,
     methods: FxHashMap<MethodKey, u32>,
-    outgoing: Outgoing,
-    transmit: VecDeque<Transmit>,
+    pub(super) outgoing: Outgoing,
+    pub(super) engines: Engines,
+    pub(super) transmit: VecDeque<Transmit>,
     /// Descriptors whose queue was empty and has got something.
     ready: Vec<FileId>,
     last_high_tid: u32,
@@ -155,6 +157,9 @@ impl Files {
         let high_tid = self.unused_high_tid();
         self.methods.extend(keys.into_iter().map(|key| (key, high_tid)));
         self.agents.insert(high_tid, (id, number));
+        if registration.kernel_rmpp() {
+            self.engines.add(high_tid, endpoint);
+        }
         let file = self.file_mut(id).ok_or(Errno::BADF)?;
         file.agents[number as usize] = Some(Agent { registration, high_tid });
         if !file.used {
@@ -188,6 +193,7 @@ impl Files {
         }
         self.agents.remove(&agent.high_tid);
         self.outgoing.remove_agent(agent.high_tid);
+        self.engines.remove(agent.high_tid);
         Ok(())
     }
 
@@ -213,29 +219,29 @@ impl Files {
             header.reserved = [0; 6];
         }
         let message = &bytes[header_len..];
-        if message.len() > MAD_LEN {
-            return Err(Errno::INVAL);
-        }
         let mut datagram = layout::datagram(address_of(&header), message);
-        let class = datagram.mad.header.mgmt_class();
-        if registration.rmpp_version != 0 && !is_rmpp_class(class) {
+        let mad = &mut datagram.mad;
+        check_written(&registration, mad, message.len(), endpoint.port)?;
+        if !is_response(&mad.header) {
+            let low = mad.header.transaction_id.get() & 0xffff_ffff;
+            mad.header.transaction_id.set(u64::from(high_tid) << 32 | low);
+        }
+        let key = SendKey::of(high_tid, &mad.header);
+        let is_under_way = self.outgoing.contains(&key);
+        let own_rmpp = !registration.kernel_rmpp() && rmpp::active_header(mad).is_some();
+        if is_under_way && !own_rmpp {
             return Err(Errno::INVAL);
         }
-        if message.len() < data_offset(class) {
-            return Err(Errno::INVAL);
-        }
-        check_directed_route(&datagram.mad, endpoint.port)?;
-        if !is_response(&datagram.mad.header) {
-            let low = datagram.mad.header.transaction_id.get() & 0xffff_ffff;
-            datagram.mad.header.transaction_id.set(u64::from(high_tid) << 32 | low);
-        }
-        let key = SendKey::of(high_tid, &datagram.mad.header);
-        if self.outgoing.contains(&key) {
-            return Err(Errno::INVAL);
+        if registration.kernel_rmpp() && rmpp::is_message(mad) {
+            return self.write_message(id, high_tid, header, *mad, message, now);
         }
         let transmit = Transmit { endpoint, datagram };
-        if header.timeout_ms.get() != 0 {
-            self.outgoing.insert(key, Outstanding::new(id, header, transmit), now);
+        if header.timeout_ms.get() != 0 && !is_under_way {
+            let send = Outstanding::new(id, header, transmit);
+            if !key.is_response() {
+                self.expect_message(high_tid, &send, now);
+            }
+            self.outgoing.insert(key, send, now);
         }
         self.transmit.push_back(transmit);
         Ok(())
@@ -247,27 +253,36 @@ impl Files {
     }
 
     /// A datagram has come to a port.
-    pub fn receive(&mut self, endpoint: Endpoint, datagram: &Datagram, _now: Timestamp) {
-        let header = &datagram.mad.header;
-        if is_response(header) {
-            self.receive_response(endpoint, datagram);
+    pub fn receive(&mut self, endpoint: Endpoint, datagram: &Datagram, now: Timestamp) {
+        if is_response(&datagram.mad.header) {
+            self.receive_response(endpoint, datagram, now);
         } else if let Some(high_tid) = self.agent_for_request(endpoint, &datagram.mad) {
-            self.deliver(high_tid, datagram);
+            if !self.receive_segment(high_tid, datagram, now) {
+                self.deliver(high_tid, &datagram.address, datagram.mad.bytes());
+            }
         } else {
             self.refuse(endpoint, datagram);
         }
     }
 
-    /// A response goes to the agent that its transaction ID names, if that still waits for it.
-    fn receive_response(&mut self, endpoint: Endpoint, datagram: &Datagram) {
-        let high_tid = (datagram.mad.header.transaction_id.get() >> 32) as u32;
-        let Some(&(file, _)) = self.agents.get(&high_tid) else { return };
-        if self.file(file).is_none_or(|file| file.endpoint != endpoint) {
+    /// A response goes to the agent that its transaction ID names, if that still waits for it. An agent that does RMPP
+    /// itself gets all segments.
+    fn receive_response(&mut self, endpoint: Endpoint, datagram: &Datagram, now: Timestamp) {
+        let mad = &datagram.mad;
+        let high_tid = (mad.header.transaction_id.get() >> 32) as u32;
+        let Some(&(id, number)) = self.agents.get(&high_tid) else { return };
+        let Some(file) = self.file(id).filter(|file| file.endpoint == endpoint) else { return };
+        let agent = file.agents.get(number as usize).and_then(Option::as_ref);
+        let own_rmpp = agent.is_some_and(|agent| !agent.registration.kernel_rmpp());
+        if self.receive_segment(high_tid, datagram, now) {
             return;
         }
-        let key = SendKey::answered_by(high_tid, &datagram.mad.header);
-        if self.outgoing.remove(&key).is_some() {
-            self.deliver(high_tid, datagram);
+        let asked = self.outgoing.remove(&SendKey::answered_by(high_tid, &mad.header));
+        if let Some(send) = &asked {
+            self.expect_no_message(high_tid, &send.transmit.datagram);
+        }
+        if asked.is_some() || (own_rmpp && rmpp::active_header(mad).is_some()) {
+            self.deliver(high_tid, &datagram.address, mad.bytes());
         }
     }
 
@@ -281,11 +296,10 @@ impl Files {
     }
 
     /// Puts a message into the queue of an agent's descriptor.
-    fn deliver(&mut self, high_tid: u32, datagram: &Datagram) {
+    pub(super) fn deliver(&mut self, high_tid: u32, address: &Address, message: &[u8]) {
         let Some(&(id, number)) = self.agents.get(&high_tid) else { return };
         let Some(file) = self.file(id) else { return };
-        let packet =
-            layout::received(&datagram.address, number, header_len(file.pkey_index), datagram.mad.bytes());
+        let packet = layout::received(address, number, header_len(file.pkey_index), message);
         self.queue(id, packet);
     }
 
@@ -318,7 +332,7 @@ impl Files {
 
     /// When [`Files::expire`] has something to do.
     pub fn deadline(&self) -> Option<Timestamp> {
-        self.outgoing.deadline()
+        self.outgoing.deadline().into_iter().chain(self.engines.deadline()).min()
     }
 
     /// Repeats or gives back the requests whose time is over.
@@ -326,20 +340,23 @@ impl Files {
         while let Some(expired) = self.outgoing.expired(now) {
             match expired {
                 Expired::Again(transmit) => self.transmit.push_back(*transmit),
-                Expired::GivenUp(key, send) => self.give_back(key, &send),
+                Expired::GivenUp(key, send) => {
+                    self.expect_no_message(key.agent, &send.transmit.datagram);
+                    self.give_back(key.agent, &send);
+                }
             }
         }
+        self.expire_engines(now);
     }
 
     /// A request comes back to its program with the status `ETIMEDOUT`.
-    fn give_back(&mut self, key: SendKey, send: &Outstanding) {
-        if !self.agents.contains_key(&key.agent) {
+    pub(super) fn give_back(&mut self, agent: u32, send: &Outstanding) {
+        if !self.agents.contains_key(&agent) {
             return;
         }
         let mut header = send.header;
         header.status.set(Errno::TIMEDOUT.raw_os_error() as u32);
         let header_len = header_len(self.has_pkey_index(send.file));
-        debug_assert_eq!(send.returned().len(), MAD_HEADER_LEN);
         self.queue(send.file, layout::packet(&header, header_len, send.returned()));
     }
 
@@ -383,6 +400,19 @@ impl MethodKey {
             method,
         }
     }
+}
+
+/// Whether the kernel's device takes a message of this length that begins like this.
+fn check_written(registration: &Registration, mad: &Mad, length: usize, port: PortNum) -> Result<(), Errno> {
+    let class = mad.header.mgmt_class();
+    let may_be_long = registration.kernel_rmpp() && rmpp::is_message(mad);
+    if length > if may_be_long { rmpp::MAX_MESSAGE } else { MAD_LEN }
+        || length < data_offset(class)
+        || (registration.rmpp_version != 0 && !is_rmpp_class(class))
+    {
+        return Err(Errno::INVAL);
+    }
+    check_directed_route(mad, port)
 }
 
 /// A directed route that cannot start from here is refused when it is written (specification volume 1, 14.2.2).

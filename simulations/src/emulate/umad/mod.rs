@@ -8,7 +8,10 @@ mod agent;
 mod files;
 mod layout;
 mod outgoing;
+mod rmpp;
 
+#[cfg(test)]
+mod rmpp_tests;
 #[cfg(test)]
 mod tests;
 

@@ -31,6 +31,11 @@ impl SendKey {
         Self { agent, tid, class, response: is_response(header) }
     }
 
+    /// Whether it names a response.
+    pub(super) const fn is_response(&self) -> bool {
+        self.response
+    }
+
     /// The key of the request that this response answers.
     pub(super) fn answered_by(agent: u32, response: &MadHeader) -> Self {
         Self { response: false, ..Self::of(agent, response) }
@@ -95,6 +100,13 @@ impl Outgoing {
         let send = self.sends.remove(key)?;
         self.deadlines.remove(&(send.deadline, *key));
         Some(send)
+    }
+
+    /// Lets the wait begin anew, where there is one: the answer has begun to come.
+    pub(super) fn postpone(&mut self, key: &SendKey, now: Timestamp) {
+        if let Some(send) = self.remove(key) {
+            self.insert(*key, send, now);
+        }
     }
 
     /// Forgets everything of an agent.
