@@ -396,6 +396,9 @@ impl Transport for UmadTransport {
                 return Ok(Some(received));
             }
         }
+        if timeout.is_zero() {
+            return Ok(None);
+        }
         let (ready, _) = self.wait(timeout)?;
         for index in (0..count).map(|step| (first + step) % count) {
             if ready[index].readable
