@@ -1,9 +1,15 @@
 //! This host's ports: finding and choosing one.
 
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{BufWriter, ErrorKind};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use mad::transport::umad::{self, Device, PortSelector, SelectError, Selected};
+use mad::transport::Transport;
+use mad::transport::capture::Capture;
+use mad::transport::umad::{self, Device, PortSelector, SelectError, Selected, UmadTransport};
 use mad::types::PortNum;
 use sm_core::config::DeviceConfig;
 
@@ -33,4 +39,17 @@ pub(crate) fn select(choice: &DeviceConfig) -> Outcome<Selected> {
         return Err(SelectError::NoDevice.into());
     }
     Ok(umad::select(&devices, &selector)?)
+}
+
+/// The transport, with a pcapng file of all that passes where one was asked for.
+///
+/// # Errors
+/// The file can't be made.
+pub(crate) fn captured(transport: UmadTransport, file: Option<&Path>) -> Outcome<Arc<dyn Transport>> {
+    let Some(path) = file else { return Ok(Arc::new(transport)) };
+    let about = || format!("capture file {}", path.display());
+    let interface = transport.smi_port().device.clone();
+    let writer = BufWriter::new(File::create(path).with_context(about)?);
+    let clock = Box::new(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
+    Ok(Arc::new(Capture::new(transport, writer, &interface, clock).with_context(about)?))
 }

@@ -1,9 +1,6 @@
 //! `rsm discover`: the topology, in the words of ibnetdiscover or in other forms. Only Gets are sent.
 
-use std::sync::Arc;
-
 use mad::transactions::TransactionConfig;
-use mad::transport::Transport;
 use mad::transport::umad::{OpenOptions, UmadTransport};
 use routing::formats::{dot, ibnetdiscover, json};
 use sm_core::config::{DeviceConfig, LogConfig, LogLevel};
@@ -24,7 +21,7 @@ pub(super) fn run(args: &Discover) -> Outcome {
     let choice = DeviceConfig { name: args.port.device.clone(), port: args.port.port, guid: args.port.guid };
     let selected = host::select(&choice)?;
     let transport = UmadTransport::open(&selected, &OpenOptions::client())?;
-    let transport: Arc<dyn Transport> = Arc::new(transport);
+    let transport = host::captured(transport, args.capture.as_deref())?;
     let progress = Progress::start(&log, "discovering");
     let config = TransactionConfig { window: WINDOW, per_destination: 8, ..TransactionConfig::default() };
     let found = daemon::discover(&transport, SweepSettings::default(), config, |now| {

@@ -1,6 +1,5 @@
 //! `rsm run`: the subnet manager at a port of this host.
 
-use std::sync::Arc;
 use std::thread;
 
 use anyhow::Context;
@@ -33,7 +32,7 @@ pub(super) fn run(args: &Run) -> Outcome {
     let port = transport.smi_port().clone();
     tracing::info!(device = %port.device, port = port.number.0, guid = ?port.port_guid, "taking the port");
     let setup = Setup {
-        transport: Arc::new(transport),
+        transport: host::captured(transport, args.capture.as_deref())?,
         settings: SmSettings::from(&config),
         state_dir: Some(config.state.dir.clone()),
         reassign: config.lids.reassign,
