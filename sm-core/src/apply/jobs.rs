@@ -45,10 +45,13 @@ pub enum Job {
         /// ACTIVE; otherwise settings and ARMED.
         activate: bool,
     },
-    /// PortInfo read again, after a refused ACTIVE: a port that saw data went to ACTIVE by itself.
+    /// PortInfo read again, after a Set that was refused or not answered: the port may have done it all the same and only
+    /// the answer was lost, it may have done half, and one that saw data went to ACTIVE by itself.
     ReadPort {
         /// Index in the plan's ports.
         index: u32,
+        /// As in the Set.
+        activate: bool,
     },
 }
 
@@ -64,7 +67,7 @@ impl Apply {
                 self.table_request(write.switch, write.block, transition_block(self, &write))
             }
             Job::Port { index, activate } => self.port_request(index, activate),
-            Job::ReadPort { index } => {
+            Job::ReadPort { index, .. } => {
                 let end = self.plan.ports.get(index as usize)?.end;
                 let modifier = self.port_modifier(end);
                 Some(SmpRequest::get::<PortInfo>(self.path(end.node)?, self.guid(end.node)?, modifier))
@@ -86,7 +89,7 @@ impl Apply {
                 }
             }
             Job::Port { index, activate } => self.port_answered(index, activate, answer),
-            Job::ReadPort { index } => self.port_read(index, answer),
+            Job::ReadPort { index, activate } => self.port_read(index, activate, answer),
         }
     }
 
@@ -191,14 +194,10 @@ impl Apply {
         let wanted = configuration(self, &plan);
         let port_guid = self.observed.fabric.port(plan.end).map_or(Guid::NONE, |p| p.guid);
         let Some(info) = answer.attribute::<PortInfo>() else {
-            if activate && matches!(answer, Answer::Refused(_)) {
-                self.queue.push_back(Job::ReadPort { index });
-                return;
+            if *answer != Answer::Cancelled {
+                self.queue.push_back(Job::ReadPort { index, activate });
             }
-            if wanted.fields.contains(PortField::Lid) && !activate {
-                self.stuck.insert(port_guid);
-            }
-            return self.failed(plan.end.node, format!("PortInfo of port {}", plan.end.port), answer);
+            return;
         };
         Arc::make_mut(&mut self.observed).record_port_info(plan.end, &info);
         if !activate {
@@ -212,13 +211,31 @@ impl Apply {
         self.check_state(&plan, activate, wanted.arm, &info);
     }
 
-    fn port_read(&mut self, index: u32, answer: &Answer) {
+    /// What the port says after a Set of which nothing is known.
+    fn port_read(&mut self, index: u32, activate: bool, answer: &Answer) {
         let Some(plan) = self.plan.ports.get(index as usize).copied() else { return };
+        let wanted = configuration(self, &plan);
+        let port_guid = self.observed.fabric.port(plan.end).map_or(Guid::NONE, |p| p.guid);
+        let sets_lid = !activate && wanted.fields.contains(PortField::Lid);
+        let what = format!("PortInfo of port {}", plan.end.port);
         let Some(info) = answer.attribute::<PortInfo>() else {
-            return self.failed(plan.end.node, format!("PortInfo of port {}", plan.end.port), answer);
+            if sets_lid {
+                self.stuck.insert(port_guid);
+            }
+            return self.failed(plan.end.node, what, answer);
         };
         Arc::make_mut(&mut self.observed).record_port_info(plan.end, &info);
-        self.check_state(&plan, true, false, &info);
+        if !activate {
+            let asked = wanted.fields;
+            let missed = asked.without(asked.without(FieldSet::difference(&info, &plan.desired)));
+            if missed.contains(PortField::Lid) {
+                self.stuck.insert(port_guid);
+            }
+            if !missed.is_empty() {
+                self.failed_because(plan.end.node, what, &format!("{missed} not confirmed"));
+            }
+        }
+        self.check_state(&plan, activate, wanted.arm, &info);
     }
 
     fn check_state(&mut self, plan: &PortPlan, activate: bool, arm: bool, info: &PortInfo) {
