@@ -8,7 +8,12 @@ use super::Notice;
 use crate::types::{Gid, Guid, Lid, PortNum, Qpn};
 
 /// Details that lie at the head of a notice's data.
-pub trait TrapData: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + Copy {}
+pub trait TrapData: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + Copy {
+    /// All bytes zero.
+    fn zeroed() -> Self {
+        Self::new_zeroed()
+    }
+}
 
 macro_rules! trap_data {
     ($($type:ident: $size:literal;)*) => {$(
@@ -365,5 +370,64 @@ impl BadSwitchPKeyData {
     /// The switch's port.
     pub const fn port(&self) -> PortNum {
         PortNum(self.port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::NoticeType;
+    use super::*;
+    use crate::types::NodeType;
+
+    fn notice<T: TrapData>(trap: u16, data: &T) -> TrapDetails {
+        let kind = NoticeType::SubnetManagement;
+        let lid = Lid::new(5);
+        Notice::generic(kind, NodeType::Switch.to_wire().into(), trap, lid).with_data(data).details()
+    }
+
+    /// Each trap number leads to its own view, and the view gives back what was put in.
+    #[test]
+    fn details_follow_the_trap_number() {
+        let lid = Lid::new(7).unwrap();
+        let gid = GidData::new(Gid(0xfe80 << 112 | 9));
+        assert_eq!(notice(64, &gid), TrapDetails::GidInService(gid));
+        assert_eq!(notice(65, &gid), TrapDetails::GidOutOfService(gid));
+        assert_eq!(notice(66, &gid), TrapDetails::MulticastGroupCreated(gid));
+        assert_eq!(notice(67, &gid), TrapDetails::MulticastGroupDeleted(gid));
+        assert_eq!(gid.gid(), Gid(0xfe80 << 112 | 9));
+        let link = LinkStateData { lid: U16::new(7) };
+        assert_eq!(notice(128, &link), TrapDetails::LinkStateChanged(link));
+        let port = PortThresholdData::new(lid, PortNum(3));
+        assert_eq!(notice(129, &port), TrapDetails::LocalLinkIntegrity(port));
+        assert_eq!(notice(130, &port), TrapDetails::ExcessiveBufferOverrun(port));
+        assert_eq!(notice(131, &port), TrapDetails::FlowControlWatchdog(port));
+        assert_eq!((port.lid(), port.port()), (Some(lid), PortNum(3)));
+        let changes = LocalChangesData::new(lid, 0x50, LocalChangesData::NODE_DESCRIPTION);
+        assert_eq!(notice(144, &changes), TrapDetails::LocalChanges(changes));
+        assert!(changes.changed(LocalChangesData::NODE_DESCRIPTION));
+        assert!(!changes.changed(LocalChangesData::SM_PRIORITY));
+        let mut image = SystemImageGuidData::zeroed();
+        image.system_image_guid.set(0x77);
+        assert_eq!(notice(145, &image), TrapDetails::SystemImageGuidChanged(image));
+        let mut m_key = BadMKeyData::zeroed();
+        m_key.set_dr_hop_count(3);
+        assert_eq!(notice(256, &m_key), TrapDetails::BadMKey(m_key));
+        let mut key = BadKeyData::zeroed();
+        key.set_qp1_raw(0x12_3456);
+        assert_eq!(notice(257, &key), TrapDetails::BadPKey(key));
+        assert_eq!(notice(258, &key), TrapDetails::BadQKey(key));
+        assert_eq!((key.qp1(), key.qp2()), (Qpn(0x12_3456), Qpn(0)));
+        let mut switch = BadSwitchPKeyData::zeroed();
+        switch.port = 9;
+        assert_eq!(notice(259, &switch), TrapDetails::BadSwitchPKey(switch));
+        assert_eq!(notice(1000, &link), TrapDetails::Unknown { trap_number: 1000 });
+    }
+
+    #[test]
+    fn a_vendors_notice_names_vendor_and_device() {
+        let mut notice = Notice::generic(NoticeType::Urgent, 0x00_02c9, 0x1234, None);
+        notice.set_is_generic_bit(0);
+        assert_eq!(notice.details(), TrapDetails::Vendor { vendor_id: 0x2c9, device_id: 0x1234 });
+        assert_eq!((notice.producer(), notice.trap_number(), notice.issuer_lid()), (None, None, None));
     }
 }

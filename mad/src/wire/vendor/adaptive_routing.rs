@@ -121,6 +121,20 @@ impl Attribute for AdaptiveRoutingGroupTable {
     const ID: u16 = ids::vendor::ADAPTIVE_ROUTING_GROUP_TABLE;
 }
 
+/// Copies groups to others; the attribute modifier's bits 11:0 are the group to copy from. The order of the two ends of a
+/// range is not known for certain: the public descriptions contradict each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct AdaptiveRoutingGroupTableCopy {
+    /// Ranges of groups to copy to: 12 bits of each end count.
+    pub ranges: [[U16; 2]; 16],
+}
+const _: () = assert!(size_of::<AdaptiveRoutingGroupTableCopy>() == 64);
+
+impl Attribute for AdaptiveRoutingGroupTableCopy {
+    const ID: u16 = ids::vendor::ADAPTIVE_ROUTING_GROUP_TABLE_COPY;
+}
+
 /// How packets to a LID are forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LidState {

@@ -5,12 +5,25 @@
 //! [`GeneralInfo`], never guessed from the vendor's ID.
 
 mod adaptive_routing;
+mod extended_info;
 mod extended_port_info;
 mod general_info;
+mod hash_forwarding;
+mod private_lft;
+mod routing_notification;
 
 pub use adaptive_routing::{
-    AdaptiveRoutingEntry, AdaptiveRoutingGroupTable, AdaptiveRoutingInfo,
+    AdaptiveRoutingEntry, AdaptiveRoutingGroupTable, AdaptiveRoutingGroupTableCopy, AdaptiveRoutingInfo,
     AdaptiveRoutingLinearForwardingTable, LidState,
 };
+pub use extended_info::{ExtendedNodeInfo, ExtendedSwitchInfo};
 pub use extended_port_info::MlnxExtendedPortInfo;
 pub use general_info::{Capability, GeneralInfo};
+pub use hash_forwarding::{HbfConfig, SubGroupWeights, WhbfConfig};
+pub use private_lft::{
+    PortSlToPrivateLftMap, PrivateLftDef, PrivateLftInfo, PrivateLftMap, PrivateLftMode, PrivateLftPlace,
+};
+pub use routing_notification::{
+    PfrnConfig, RnGenBySubGroupPriority, RnGenStringTable, RnRcvDecision, RnRcvString,
+    RnSubGroupDirectionTable, RnXmitPortMask,
+};
