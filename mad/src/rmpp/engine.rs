@@ -1,12 +1,12 @@
 //! All transfers of this side, by key; which datagram belongs to which, timers, bounds.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::time::Duration;
 
 use super::receiver::{Receiver, Taken};
 use super::segment::{self, Layout, rmpp};
 use super::sender::{Acked, Sender};
-use super::{Direction, Event, Failure, RmppConfig, SendError, TransferKey};
+use super::{Direction, Event, Failure, Peer, RmppConfig, SendError, TransferKey};
 use crate::transport::{Address, Datagram};
 use crate::types::Timestamp;
 use crate::wire::Mad;
@@ -61,7 +61,12 @@ pub struct Rmpp {
     control: VecDeque<Datagram>,
     events: VecDeque<Event>,
     bytes: usize,
+    /// Peers that have acknowledged something.
+    acquainted: HashSet<Peer>,
 }
+
+/// Peers that are remembered to speak RMPP; beyond, all are forgotten, which costs each a repeated request at most.
+const MOST_ACQUAINTED: usize = 65_536;
 
 impl Rmpp {
     /// An engine without transfers. Times below a millisecond are taken as a millisecond.
@@ -79,6 +84,7 @@ impl Rmpp {
             control: VecDeque::new(),
             events: VecDeque::new(),
             bytes: 0,
+            acquainted: HashSet::new(),
         }
     }
 
@@ -86,7 +92,8 @@ impl Rmpp {
     /// follows the class's own header. A request is then expected to be answered, as after [`Self::expect`].
     ///
     /// # Errors
-    /// Nothing was sent and nothing changed.
+    /// Nothing was sent and nothing changed; but a request that is repeated while nothing of its answer was acknowledged
+    /// has the first segment sent again.
     pub fn send(
         &mut self,
         address: Address,
@@ -97,6 +104,7 @@ impl Rmpp {
         let layout = Layout::of(head.header.mgmt_class()).ok_or(SendError::Class(head.header.mgmt_class))?;
         let key = TransferKey::of_sent(&address, head);
         if !matches!(self.transfers.get(&key), None | Some(Phase::Received { .. })) {
+            self.begin_again(key, now);
             return Err(SendError::UnderWay);
         }
         let bytes = data.len();
@@ -118,6 +126,16 @@ impl Rmpp {
         };
         self.put(key, Phase::Sending { sender: Box::new(sender), request_ack });
         Ok(key)
+    }
+
+    /// A peer repeats its request: the answer's first segment seems to be lost.
+    fn begin_again(&mut self, key: TransferKey, now: Timestamp) {
+        if let Some(Phase::Sending { .. }) = self.transfers.get(&key)
+            && let Some(Phase::Sending { mut sender, request_ack }) = self.take(&key)
+        {
+            sender.begin_again(now);
+            self.put(key, Phase::Sending { sender, request_ack });
+        }
     }
 
     /// Says that a request, about to be sent by other means, may be answered in segments until then. Answers that nobody
@@ -216,6 +234,10 @@ impl Rmpp {
                 Some(Phase::Receiving(mut receiver)) => {
                     let taken = receiver.on_deadline(&self.config, now);
                     self.after_segment(key, receiver, taken, now);
+                }
+                Some(Phase::Sending { sender, .. }) if self.gives_up_stranger(&key, &sender) => {
+                    let failure = Failure::ByUs(RmppStatus::TIME_TOO_LONG);
+                    self.events.push_back(Event::Failed { key, direction: Direction::Sending, failure });
                 }
                 Some(Phase::Sending { mut sender, request_ack }) => {
                     if let (true, Some(ack)) = (sender.waits_for_turn(), &request_ack) {
@@ -348,10 +370,19 @@ impl Rmpp {
         }
     }
 
+    /// Whether a transfer whose time has come is to end silently, see [`RmppConfig::repeat_to_strangers`].
+    fn gives_up_stranger(&self, key: &TransferKey, sender: &Sender) -> bool {
+        !self.config.repeat_to_strangers && sender.is_unanswered() && !self.acquainted.contains(&key.peer)
+    }
+
     fn on_ack(&mut self, key: TransferKey, datagram: &Datagram, header: &RmppHeader, now: Timestamp) {
         match self.take(&key) {
             None => {}
             Some(Phase::Sending { mut sender, request_ack }) => {
+                if self.acquainted.len() >= MOST_ACQUAINTED {
+                    self.acquainted.clear();
+                }
+                self.acquainted.insert(key.peer);
                 match sender.on_ack(header, &self.config, now) {
                     Ok(Acked::Going) => self.put(key, Phase::Sending { sender, request_ack }),
                     Ok(Acked::Done) => {

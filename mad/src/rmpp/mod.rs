@@ -50,6 +50,10 @@ pub struct RmppConfig {
     pub max_response_timeout: Duration,
     /// Repetitions without progress before a transfer is given up.
     pub retries: u32,
+    /// Whether the first segment is repeated to a peer that has never acknowledged anything. If not, its transfer ends
+    /// silently after the first wait and the peer has to repeat its request. Clients on a transport that knows no RMPP (a
+    /// simulator's) would take repeated segments for the answers to later requests.
+    pub repeat_to_strangers: bool,
     /// Longest time for a whole transfer.
     pub total_timeout: Duration,
     /// How long an answer waits for the peer to turn the direction of a two-sided transfer.
@@ -71,6 +75,7 @@ impl Default for RmppConfig {
             response_timeout: Duration::from_millis(500),
             max_response_timeout: Duration::from_secs(4),
             retries: 6,
+            repeat_to_strangers: true,
             total_timeout: Duration::from_secs(120),
             turn_timeout: Duration::from_millis(200),
             linger: Duration::from_secs(5),

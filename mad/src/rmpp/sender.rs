@@ -97,6 +97,19 @@ impl Sender {
         self.turn_deadline.is_some()
     }
 
+    /// Whether all that the window allows is on its way and nothing was ever acknowledged.
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.acked == 0 && self.sent > 0 && !self.is_ready()
+    }
+
+    /// Sends the first segment once more, unless something was acknowledged.
+    pub(super) fn begin_again(&mut self, now: Timestamp) {
+        if self.is_unanswered() {
+            self.next = 1;
+            self.deadline = now + self.timeout;
+        }
+    }
+
     /// Bytes held.
     pub(super) const fn bytes(&self) -> usize {
         self.message.len()

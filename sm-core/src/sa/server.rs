@@ -39,7 +39,7 @@ impl Default for ServerConfig {
             queue_per_requester: 1024,
             ipoib: Some((PKey::DEFAULT_FULL, Mtu::M2048, 3)),
             transfers_per_requester: 512,
-            rmpp: RmppConfig { max_bytes: 1 << 30, ..RmppConfig::default() },
+            rmpp: RmppConfig { max_bytes: 1 << 30, repeat_to_strangers: false, ..RmppConfig::default() },
         }
     }
 }

@@ -457,3 +457,35 @@ proptest! {
         fuzz_rmpp(inputs);
     }
 }
+
+/// Clients on a transport without RMPP never acknowledge. They get one segment, and again when they ask again; nothing
+/// else reaches them, no repetition and no ABORT. One acknowledgement, and a peer is served in full.
+#[test]
+fn strangers_get_the_first_segment_once() {
+    let config = RmppConfig { repeat_to_strangers: false, ..RmppConfig::default() };
+    let mut engine = Rmpp::new(config);
+    let mut now = Timestamp::ZERO;
+    let mut ask = |engine: &mut Rmpp, tid, now| {
+        engine.send(other(1), &head(Method::GET_TABLE_RESP, tid), vec![1; 500], now).map(|_| ())
+    };
+    assert_eq!(ask(&mut engine, 9, now), Ok(()));
+    assert!(engine.poll_send(now).is_some());
+    assert_eq!(ask(&mut engine, 9, now), Err(SendError::UnderWay));
+    assert!(engine.poll_send(now).is_some(), "asked again, sent again");
+    now += config.response_timeout;
+    engine.expired(now);
+    assert_eq!((engine.poll_send(now), engine.deadline(), engine.bytes()), (None, None, 0));
+    assert_eq!(end_of(&mut engine), Some(Failure::ByUs(RmppStatus::TIME_TOO_LONG)));
+
+    assert_eq!(ask(&mut engine, 9, now), Ok(()));
+    assert!(engine.poll_send(now).is_some());
+    give(&mut engine, made(Method::GET_TABLE, 2, 0, 1, 3), now);
+    assert_eq!(ask(&mut engine, 10, now), Ok(()));
+    let mut sent = 0;
+    while let Some(deadline) = engine.deadline() {
+        sent += std::iter::from_fn(|| engine.poll_send(now)).count();
+        now = deadline;
+        engine.expired(now);
+    }
+    assert!(sent as u32 > 2 * config.retries, "an acquaintance is told again and again: {sent}");
+}

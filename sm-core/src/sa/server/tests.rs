@@ -67,7 +67,7 @@ fn b50_tables_survive_loss_and_disorder() {
         client.expect(&sa, &ask, at(600_000)).unwrap();
         let mut wire: Vec<(Timestamp, bool, Mad)> = vec![(Timestamp::ZERO, true, ask)];
         let mut now = Timestamp::ZERO;
-        let mut got: Option<Message> = None;
+        let (mut got, mut heard): (Option<Message>, bool) = (None, false);
         for _ in 0..100_000 {
             let next =
                 wire.iter().map(|(due, ..)| *due).chain(server.deadline()).chain(client.deadline()).min();
@@ -78,6 +78,7 @@ fn b50_tables_survive_loss_and_disorder() {
                 if to_server {
                     server.receive(&Datagram { address: me, mad }, &snapshot, now);
                 } else {
+                    heard = true;
                     client.receive(&Datagram { address: sa, mad }, now);
                 }
             }
@@ -89,6 +90,10 @@ fn b50_tables_survive_loss_and_disorder() {
                     Event::Received(message) => got = Some(*message),
                     other => panic!("seed {seed}: {other:?}"),
                 }
+            }
+            // As any client does: without an answer, ask again.
+            if !heard && !wire.iter().any(|(_, to_server, _)| *to_server) {
+                wire.push((now + Duration::from_millis(300), true, ask));
             }
             let sent: Vec<_> = std::iter::from_fn(|| server.poll_send(now)).map(|d| (false, d.mad)).collect();
             let acks: Vec<_> = std::iter::from_fn(|| client.poll_send(now)).map(|d| (true, d.mad)).collect();
