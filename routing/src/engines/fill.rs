@@ -1,15 +1,16 @@
 //! Fills the forwarding tables from the best first arcs, spreading the LIDs of every target over them.
 //!
 //! Of the n choices at switch s for a LID of rank r and LMC offset o, number (⌊r / Π[s]⌋ + o) mod n is taken: no counters,
-//! so every entry depends on its own switch and target only, rows are independent, and one failed link changes few.
-//! Cost: one step for each entry.
+//! so every entry depends on its own switch and target only, rows are independent. Where all choices are up-links of a
+//! regular tree, the number is taken modulo the slots of the tree as it was meant ([`super::slots`]), and only LIDs whose
+//! slot is not among the choices are spread by a hash: one failed link changes few entries. Cost: one step an entry.
 
 use rayon::prelude::*;
 
 use super::next_hops::{NextHops, RowChoices, TARGETS};
 use super::targets::{Target, Targets};
 use crate::fabric::SwitchGraph;
-use crate::routes::LftMatrix;
+use crate::routes::{LftMatrix, NO_PORT};
 
 /// Fills all rows of `lfts`; entries for which there is no path are left as they are.
 pub(crate) fn fill(graph: &SwitchGraph, targets: &Targets, hops: &NextHops, lfts: &mut LftMatrix) {
@@ -17,7 +18,8 @@ pub(crate) fn fill(graph: &SwitchGraph, targets: &Targets, hops: &NextHops, lfts
     lfts.entries_mut().par_chunks_mut(stride).enumerate().for_each(|(s, row)| {
         let mut choices = RowChoices::new(graph, hops, s as u32);
         let divider = targets.divider[s];
-        let mut ports: Vec<u8> = Vec::new();
+        let slots = targets.slots.of(s as u32);
+        let (mut ports, mut slot_ports): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
         let mut last = [0_u64; 4];
         for block in 0..hops.blocks() {
             choices.load(block);
@@ -26,9 +28,14 @@ pub(crate) fn fill(graph: &SwitchGraph, targets: &Targets, hops: &NextHops, lfts
                 let set = choices.set(bit);
                 if set != last {
                     choices.ports_of(&set, &mut ports);
+                    usable_slots(slots, &ports, &mut slot_ports);
                     last = set;
                 }
-                spread(targets.of(target), divider, &ports, row);
+                if slot_ports.is_empty() {
+                    spread(targets.of(target), divider, &ports, &ports, row);
+                } else {
+                    spread(targets.of(target), divider, &slot_ports, &ports, row);
+                }
             }
         }
         for own in targets.of(s as u32) {
@@ -38,10 +45,19 @@ pub(crate) fn fill(graph: &SwitchGraph, targets: &Targets, hops: &NextHops, lfts
     });
 }
 
-/// Gives each LID of `targets` one of `ports`.
-fn spread(targets: &[Target], divider: u32, ports: &[u8], row: &mut [u8]) {
-    let count = ports.len() as u32;
-    if count == 0 {
+/// The slots with those taken out that are no choice; empty when a choice has no slot.
+fn usable_slots(slots: &[u8], choices: &[u8], usable: &mut Vec<u8>) {
+    usable.clear();
+    usable.extend(slots.iter().map(|port| if choices.contains(port) { *port } else { NO_PORT }));
+    if usable.iter().filter(|port| **port != NO_PORT).count() != choices.len() {
+        usable.clear();
+    }
+}
+
+/// Gives each LID of `targets` one of `slots`, or one of `ports` where the slot is empty.
+fn spread(targets: &[Target], divider: u32, slots: &[u8], ports: &[u8], row: &mut [u8]) {
+    let count = slots.len() as u32;
+    if ports.is_empty() {
         return;
     }
     // Ranks on one leaf follow one another, so that division is needed for the first only.
@@ -58,10 +74,17 @@ fn spread(targets: &[Target], divider: u32, ports: &[u8], row: &mut [u8]) {
             index = target.rank / divider % count;
         }
         rank = target.rank;
-        let mut port = index as usize;
+        let mut slot = index as usize;
         for lid in target.lid..target.lid + target.lids {
-            row[usize::from(lid)] = ports[port];
-            port = if port + 1 == ports.len() { 0 } else { port + 1 };
+            let port = slots[slot];
+            row[usize::from(lid)] = if port == NO_PORT { ports[hash(rank, lid) % ports.len()] } else { port };
+            slot = if slot + 1 == slots.len() { 0 } else { slot + 1 };
         }
     }
+}
+
+/// Spreads what has lost its slot, the same way on every switch.
+fn hash(rank: u32, lid: u16) -> usize {
+    let mixed = (u64::from(rank) << 16 | u64::from(lid)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 40) as usize
 }

@@ -2,9 +2,11 @@
 //! the same graph gives the same bytes whatever the order of discovery and the number of threads (B21, B24).
 
 mod fill;
+mod ftree;
 mod minhop;
 mod next_hops;
 mod ranks;
+mod slots;
 mod targets;
 #[cfg(test)]
 mod testing;
@@ -17,6 +19,7 @@ use mad::types::{Guid, PortNum};
 use crate::fabric::SwitchGraph;
 use crate::routes::Routes;
 
+pub use ftree::FatTree;
 pub use minhop::MinHop;
 pub use updn::{DownUp, UpDown};
 
@@ -89,7 +92,7 @@ pub trait RoutingEngine: Send + Sync {
 }
 
 /// The engines by their names.
-static ENGINES: [&dyn RoutingEngine; 3] = [&MinHop, &UpDown, &DownUp];
+static ENGINES: [&dyn RoutingEngine; 4] = [&MinHop, &UpDown, &DownUp, &FatTree];
 
 /// The word in a chain of engines that keeps [`route_chain`] from ending with `minhop`.
 pub const NO_FALLBACK: &str = "no_fallback";

@@ -7,6 +7,7 @@
 
 use rayon::prelude::*;
 
+use super::slots::Slots;
 use crate::fabric::{SwitchGraph, SwitchIndex};
 
 /// An end port seen from its switch.
@@ -27,6 +28,8 @@ pub(crate) struct Target {
 pub(crate) struct Targets {
     /// Π of each switch, at least 1.
     pub divider: Vec<u32>,
+    /// Places of up-links.
+    pub slots: Slots,
     offsets: Vec<u32>,
     targets: Vec<Target>,
 }
@@ -42,7 +45,7 @@ impl Targets {
         let divider = dividers(graph, level);
         let ordinal = ordinals(graph, level);
         let (offsets, targets) = ranked_targets(graph, &ordinal);
-        Self { divider, offsets, targets }
+        Self { divider, slots: Slots::new(graph, level), offsets, targets }
     }
 
     /// The end ports of a switch, its own first, then by port.

@@ -59,6 +59,17 @@ impl Builder {
         id
     }
 
+    /// Adds a host with two ports.
+    pub(crate) fn two_port_host(&mut self, first: NodeId, second: NodeId) -> NodeId {
+        self.hosts += 2;
+        let guid = Guid(0x0002_c901_0000_0000 + 2 * self.hosts);
+        let node = Node::new(NodeType::Ca, guid, format!("H{}", self.hosts), 2);
+        let id = self.fabric.add_node(node).expect("GUIDs are counted up");
+        self.link(id, first);
+        self.link(id, second);
+        id
+    }
+
     /// Gives LIDs, 2^lmc to each host port, and returns the fabric.
     pub(crate) fn finish(mut self, lmc: u8) -> Fabric {
         let mut next = 1_u16 << lmc;

@@ -12,7 +12,7 @@ use super::network::Network;
 pub(super) type Vertex = (u32, usize);
 
 /// Steps that all searches together may take.
-const BUDGET: usize = 20_000_000;
+const BUDGET: usize = 500_000;
 
 struct ChannelGraph<'a> {
     network: &'a Network<'a>,

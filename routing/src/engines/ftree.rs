@@ -1,0 +1,89 @@
+//! `ftree`: fat trees, whole or damaged.
+//!
+//! - Input: switches in levels, every link between neighbouring ones; roots given, or found as the highest level. Trees may
+//!   be blocking, have parallel links, miss links, switches and hosts.
+//! - Guarantees: no credit loop on one VL between hosts; shortest paths up and down. On a whole tree with hosts numbered
+//!   along the leaves every shift permutation is free of contention (D-mod-K); on a damaged one only what used the lost
+//!   link moves, spread over what is left, and every pair of hosts that a way up and down joins keeps one.
+//! - The unit of spreading is the end port (B22): hosts with ports on one leaf or on two are routed port by port.
+//! - Refuses, with the switches named: links between switches of one level, fabrics without a level above the hosts,
+//!   switches that no root reaches.
+//! - VLs: 1. Cost: as `minhop`.
+//! - Source: Zahavi, "Fat-tree routing and node ordering providing contention free traffic" (JPDC 2012); for damaged trees
+//!   in the manner of Gliksberg et al., Dmodc (IEEE Micro 40(1), 2020).
+
+use super::fill::fill;
+use super::next_hops::NextHops;
+use super::ranks::{Ranks, roots};
+use super::targets::Targets;
+use super::{RoutingEngine, RoutingError, RoutingInput};
+use crate::fabric::{SwitchGraph, SwitchIndex};
+use crate::routes::Routes;
+
+/// The engine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FatTree;
+
+fn unsuitable(reason: String) -> RoutingError {
+    RoutingError::Unsuitable { engine: "ftree", reason }
+}
+
+impl RoutingEngine for FatTree {
+    fn name(&self) -> &'static str {
+        "ftree"
+    }
+
+    fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
+        let mut roots = roots(graph, &input.root_guids).ok_or_else(|| {
+            let count = input.root_guids.len();
+            unsuitable(format!("none of the {count} root GUIDs is a switch of this fabric"))
+        })?;
+        if roots.is_empty() {
+            return Err(unsuitable(
+                "no level of switches lies above those with hosts: this is no tree".into(),
+            ));
+        }
+        let given = roots.len();
+        let mut ranks = Ranks::new(graph, &mut roots, &input.ids);
+        if let Some(added) = roots.get(given) {
+            let name = describe(graph, *added);
+            return Err(unsuitable(format!("switch {name} has no way to any root")));
+        }
+        check_levels(graph, &ranks)?;
+        let mut hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc));
+        let mut with_hosts = vec![false; graph.switch_count()];
+        graph.destinations().iter().filter(|d| d.host).for_each(|d| with_hosts[d.switch as usize] = true);
+        if hops.first_detour(&with_hosts).is_some() {
+            ranks.join(graph);
+            hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc));
+        }
+        let targets = Targets::with_levels(graph, &ranks.levels());
+        let mut routes = Routes::empty(self.name(), graph);
+        fill(graph, &targets, &hops, &mut routes.lfts);
+        Ok(routes)
+    }
+}
+
+fn describe(graph: &SwitchGraph, s: SwitchIndex) -> String {
+    format!("\"{}\" ({})", graph.name(s), graph.guid(s))
+}
+
+/// Every link must join neighbouring levels.
+fn check_levels(graph: &SwitchGraph, ranks: &Ranks) -> Result<(), RoutingError> {
+    for s in 0..graph.switch_count() as u32 {
+        let level =
+            |graph_same: &&crate::fabric::Arc| ranks.rank[graph_same.to as usize] == ranks.rank[s as usize];
+        if let Some(arc) = graph.arcs(s).iter().find(level) {
+            return Err(unsuitable(format!(
+                "switches {} and {} are linked and both {} below the roots; a tree has links between levels only",
+                describe(graph, s),
+                describe(graph, arc.to),
+                ranks.rank[s as usize]
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
