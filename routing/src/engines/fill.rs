@@ -9,11 +9,22 @@ use rayon::prelude::*;
 
 use super::next_hops::{NextHops, RowChoices, TARGETS};
 use super::targets::{Target, Targets};
-use crate::fabric::SwitchGraph;
+use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::{LftMatrix, NO_PORT};
 
 /// Fills all rows of `lfts`; entries for which there is no path are left as they are.
 pub(crate) fn fill(graph: &SwitchGraph, targets: &Targets, hops: &NextHops, lfts: &mut LftMatrix) {
+    fill_narrowed(graph, targets, hops, lfts, &|_, _| ());
+}
+
+/// The same with a rule that takes choices away: it is given the switch and its exit ports for some targets.
+pub(crate) fn fill_narrowed(
+    graph: &SwitchGraph,
+    targets: &Targets,
+    hops: &NextHops,
+    lfts: &mut LftMatrix,
+    narrow: &(dyn Fn(SwitchIndex, &mut Vec<u8>) + Sync),
+) {
     let stride = lfts.stride();
     lfts.entries_mut().par_chunks_mut(stride).enumerate().for_each(|(s, row)| {
         let mut choices = RowChoices::new(graph, hops, s as u32);
@@ -28,6 +39,7 @@ pub(crate) fn fill(graph: &SwitchGraph, targets: &Targets, hops: &NextHops, lfts
                 let set = choices.set(bit);
                 if set != last {
                     choices.ports_of(&set, &mut ports);
+                    narrow(s as u32, &mut ports);
                     usable_slots(slots, &ports, &mut slot_ports);
                     last = set;
                 }

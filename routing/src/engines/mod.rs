@@ -1,12 +1,19 @@
 //! Routing engines, one file each, behind [`RoutingEngine`]. An attempt is a pure function: it fails without leftovers, and
 //! the same graph gives the same bytes whatever the order of discovery and the number of threads (B21, B24).
 
+mod acyclic;
+mod dor;
+mod file;
 mod fill;
 mod ftree;
+mod lash;
+mod layers;
 mod minhop;
 mod next_hops;
+mod nue;
 mod ranks;
 mod slots;
+mod sssp;
 mod targets;
 #[cfg(test)]
 mod testing;
@@ -19,8 +26,13 @@ use mad::types::{Guid, PortNum};
 use crate::fabric::SwitchGraph;
 use crate::routes::Routes;
 
+pub use dor::Dor;
+pub use file::FromFile;
 pub use ftree::FatTree;
+pub use lash::Lash;
 pub use minhop::MinHop;
+pub use nue::Nue;
+pub use sssp::{DfSssp, Sssp};
 pub use updn::{DownUp, UpDown};
 
 /// What operators steer engines with.
@@ -34,6 +46,12 @@ pub struct RoutingInput {
     pub hop_weights: BTreeMap<(Guid, PortNum), u8>,
     /// Ids by NodeGUID that decide between switches of one rank, in place of the GUID; read by `updn`.
     pub ids: BTreeMap<Guid, u64>,
+    /// Order of a switch's ports, by NodeGUID; ports not listed follow by number. Read by `dor`.
+    pub port_order: BTreeMap<Guid, Vec<PortNum>>,
+    /// Tables for the engine `file`.
+    pub tables: Option<Routes>,
+    /// The most VLs that `nue` may use; 0: all that the links have.
+    pub nue_max_vls: u8,
 }
 
 impl RoutingInput {
@@ -92,7 +110,8 @@ pub trait RoutingEngine: Send + Sync {
 }
 
 /// The engines by their names.
-static ENGINES: [&dyn RoutingEngine; 4] = [&MinHop, &UpDown, &DownUp, &FatTree];
+static ENGINES: [&dyn RoutingEngine; 10] =
+    [&MinHop, &UpDown, &DownUp, &FatTree, &Dor, &Sssp, &DfSssp, &Lash, &Nue, &FromFile];
 
 /// The word in a chain of engines that keeps [`route_chain`] from ending with `minhop`.
 pub const NO_FALLBACK: &str = "no_fallback";

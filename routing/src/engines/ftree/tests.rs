@@ -101,11 +101,9 @@ fn b22_ports_are_counted_not_hosts() {
     let split = builder.two_port_host(leaves[0], leaves[1]);
     builder.host(leaves[1]);
     let mut fabric = builder.finish(0);
-    let mut lid = 100;
-    for host in [both, split] {
+    for (lid, host) in [(100, both), (101, split)] {
         let port = fabric.node_mut(host).port_mut(PortNum(2)).unwrap();
         port.lid = mad::types::Lid::new(lid);
-        lid += 1;
     }
     let graph = SwitchGraph::new(&fabric);
     assert_eq!(graph.destinations().iter().filter(|d| d.host).count(), 5);

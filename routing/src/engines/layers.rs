@@ -1,0 +1,302 @@
+//! Spreads the paths of given tables over virtual lanes such that no lane holds a credit loop.
+//!
+//! All paths between hosts begin on lane 0. While the channel dependency graph of a lane has cycles, the weakest dependency
+//! of some of them (the one with the fewest paths) is forbidden, and the paths over it move to the next lane (Domke, Hoefler,
+//! Nagel 2011). The number of lanes is a heuristic's; the smallest is NP-hard to find. Paths are never listed: those that
+//! cross a forbidden dependency are found in one pass over each LID's tree, so memory is that of the tables. Cost: some
+//! passes of LIDs · switches for every lane.
+
+use rayon::prelude::*;
+
+use crate::fabric::{SwitchGraph, SwitchIndex};
+use crate::routes::{LFT_BLOCK, LftMatrix, NO_PORT};
+
+/// Lanes that an SL can name.
+const MOST: u8 = 16;
+
+/// The lane of each path, by (source switch, LID), and how many lanes there are (16 when even 15 were not enough).
+pub(super) fn layers(graph: &SwitchGraph, lfts: &LftMatrix) -> (LftMatrix, u8) {
+    let top = lfts.stride() - 1;
+    let mut lanes = LftMatrix::new(graph.switch_count(), top as u16);
+    lanes.entries_mut().fill(0);
+    let paths = Paths::new(graph, lfts);
+    for lane in 0..MOST - 1 {
+        while let Some(forbidden) = paths.weakest(&paths.count(&lanes, lane)) {
+            paths.move_on(&forbidden, &mut lanes, lane);
+        }
+        if !paths.any(&lanes, lane + 1) {
+            return (lanes, lane + 1);
+        }
+    }
+    (lanes, MOST)
+}
+
+struct Paths<'a> {
+    graph: &'a SwitchGraph,
+    lfts: &'a LftMatrix,
+    hosts: Vec<u32>,
+    /// Arc by (switch, port).
+    arcs: Vec<u32>,
+    /// Owner of each LID.
+    owner: Vec<u32>,
+    /// Where the dependencies of each arc begin.
+    base: Vec<u32>,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl<'a> Paths<'a> {
+    fn new(graph: &'a SwitchGraph, lfts: &'a LftMatrix) -> Self {
+        let count = graph.switch_count();
+        let mut hosts = vec![0; count];
+        let mut owner = vec![NONE; lfts.stride()];
+        for (index, d) in graph.destinations().iter().enumerate() {
+            hosts[d.switch as usize] += u32::from(d.host);
+            d.lids().for_each(|lid| owner[usize::from(lid)] = index as u32);
+        }
+        let mut arcs = vec![NONE; count << 8];
+        for s in 0..count {
+            for (i, arc) in graph.arcs(s as u32).iter().enumerate() {
+                arcs[s << 8 | usize::from(arc.out_port)] = graph.offsets()[s] + i as u32;
+            }
+        }
+        let mut base = vec![0; graph.all_arcs().len() + 1];
+        for (i, arc) in graph.all_arcs().iter().enumerate() {
+            base[i + 1] = base[i] + graph.arcs(arc.to).len() as u32;
+        }
+        Self { graph, lfts, hosts, arcs, owner, base }
+    }
+
+    fn to(&self, arc: u32) -> SwitchIndex {
+        self.graph.all_arcs()[arc as usize].to
+    }
+
+    /// The dependency of packets that come over `arc` and go on over `next`.
+    fn dependency(&self, arc: u32, next: u32) -> usize {
+        (self.base[arc as usize] + next - self.graph.offsets()[self.to(arc) as usize]) as usize
+    }
+
+    /// Calls `visit` for each LID of hosts and switches with its tree.
+    fn for_each_tree(&self, block: usize, scratch: &mut Scratch, mut visit: impl FnMut(usize, &mut Scratch)) {
+        for lid in block * LFT_BLOCK..(block + 1) * LFT_BLOCK {
+            if self.owner[lid] != NONE {
+                self.tree(lid, scratch);
+                visit(lid, scratch);
+            }
+        }
+    }
+
+    /// The arcs of a LID's tree, and the switches nearest first.
+    fn tree(&self, lid: usize, scratch: &mut Scratch) {
+        let target = self.graph.destinations()[self.owner[lid] as usize].switch;
+        let count = self.graph.switch_count();
+        for s in 0..count {
+            let port = self.lfts.row(s as u32)[lid];
+            scratch.next[s] = if port == NO_PORT { NONE } else { self.arcs[s << 8 | usize::from(port)] };
+            scratch.depth[s] = NONE;
+        }
+        scratch.next[target as usize] = NONE;
+        scratch.depth[target as usize] = 0;
+        scratch.order.clear();
+        for start in 0..count as u32 {
+            let mut at = start;
+            scratch.stack.clear();
+            while scratch.depth[at as usize] == NONE && scratch.next[at as usize] != NONE {
+                scratch.stack.push(at);
+                at = self.to(scratch.next[at as usize]);
+                if scratch.stack.len() > count {
+                    break;
+                }
+            }
+            if scratch.depth[at as usize] != NONE {
+                while let Some(s) = scratch.stack.pop() {
+                    scratch.depth[s as usize] = scratch.depth[at as usize] + 1;
+                    scratch.order.push(s);
+                    at = s;
+                }
+            }
+        }
+        let depth = &scratch.depth;
+        scratch.order.sort_unstable_by_key(|s| depth[*s as usize]);
+    }
+
+    fn blocks(&self) -> usize {
+        self.lfts.stride() / LFT_BLOCK
+    }
+
+    /// Paths of hosts on `lane` over every dependency.
+    fn count(&self, lanes: &LftMatrix, lane: u8) -> Vec<u32> {
+        let total = self.base[self.base.len() - 1] as usize;
+        let share = self.blocks().div_ceil(rayon::current_num_threads()).max(1);
+        let parts: Vec<Vec<u32>> = (0..self.blocks())
+            .collect::<Vec<_>>()
+            .par_chunks(share)
+            .map(|blocks| {
+                let mut counts = vec![0; total];
+                let mut scratch = Scratch::new(self.graph.switch_count());
+                for block in blocks {
+                    self.for_each_tree(*block, &mut scratch, |lid, scratch| {
+                        for (s, paths) in scratch.paths.iter_mut().enumerate() {
+                            *paths = if lanes.row(s as u32)[lid] == lane { self.hosts[s] } else { 0 };
+                        }
+                        for s in scratch.order.iter().rev() {
+                            let arc = scratch.next[*s as usize];
+                            let (to, paths) = (self.to(arc) as usize, scratch.paths[*s as usize]);
+                            scratch.paths[to] += paths;
+                            if scratch.next[to] != NONE {
+                                counts[self.dependency(arc, scratch.next[to])] += paths;
+                            }
+                        }
+                    });
+                }
+                counts
+            })
+            .collect();
+        let mut parts = parts.into_iter();
+        let mut sum = parts.next().unwrap_or_default();
+        for part in parts {
+            sum.iter_mut().zip(part).for_each(|(a, b)| *a += b);
+        }
+        sum
+    }
+
+    fn any(&self, lanes: &LftMatrix, lane: u8) -> bool {
+        (0..self.graph.switch_count() as u32).any(|s| lanes.row(s).contains(&lane))
+    }
+
+    /// Moves the paths of `lane` over a forbidden dependency to the next lane.
+    fn move_on(&self, forbidden: &[bool], lanes: &mut LftMatrix, lane: u8) {
+        // A path is found from its end: it crosses when the rest of it does, or its first dependency is forbidden.
+        let moves: Vec<Vec<(SwitchIndex, u16)>> = (0..self.blocks())
+            .into_par_iter()
+            .map_init(
+                || Scratch::new(self.graph.switch_count()),
+                |scratch, block| {
+                    let mut moves = Vec::new();
+                    self.for_each_tree(block, scratch, |lid, scratch| {
+                        scratch.paths.fill(0);
+                        for s in &scratch.order {
+                            let arc = scratch.next[*s as usize];
+                            let to = self.to(arc) as usize;
+                            let next = scratch.next[to];
+                            let crosses = scratch.paths[to] == 1
+                                || (next != NONE && forbidden[self.dependency(arc, next)]);
+                            scratch.paths[*s as usize] = u32::from(crosses);
+                            if crosses && lanes.row(*s)[lid] == lane && self.hosts[*s as usize] > 0 {
+                                moves.push((*s, lid as u16));
+                            }
+                        }
+                    });
+                    moves
+                },
+            )
+            .collect();
+        for (s, lid) in moves.into_iter().flatten() {
+            lanes.row_mut(s)[usize::from(lid)] = lane + 1;
+        }
+    }
+
+    /// The weakest dependencies of some cycles, `None` when there is no cycle.
+    fn weakest(&self, counts: &[u32]) -> Option<Vec<bool>> {
+        let mut search = Cycles { paths: self, counts, forbidden: vec![false; counts.len()], found: 0 };
+        search.run();
+        (search.found > 0).then_some(search.forbidden)
+    }
+}
+
+struct Scratch {
+    next: Vec<u32>,
+    depth: Vec<u32>,
+    order: Vec<SwitchIndex>,
+    stack: Vec<SwitchIndex>,
+    paths: Vec<u32>,
+}
+
+impl Scratch {
+    fn new(count: usize) -> Self {
+        Self {
+            next: vec![NONE; count],
+            depth: vec![NONE; count],
+            order: Vec::with_capacity(count),
+            stack: Vec::new(),
+            paths: vec![0; count],
+        }
+    }
+}
+
+/// A search through the dependency graph that forbids the weakest edge of every cycle it meets.
+struct Cycles<'p, 'a> {
+    paths: &'p Paths<'a>,
+    counts: &'p [u32],
+    forbidden: Vec<bool>,
+    found: usize,
+}
+
+/// Cycles broken before the paths are counted again: moving paths often breaks others too.
+const CYCLES_AT_ONCE: usize = 64;
+
+impl Cycles<'_, '_> {
+    fn degree(&self, arc: u32) -> u32 {
+        self.paths.base[arc as usize + 1] - self.paths.base[arc as usize]
+    }
+
+    fn run(&mut self) {
+        const NEW: u8 = 0;
+        const OPEN: u8 = 1;
+        const DONE: u8 = 2;
+        let arcs = self.paths.graph.all_arcs().len();
+        let mut state = vec![NEW; arcs];
+        // The arcs along the search, each with the number of the dependency tried last.
+        let mut trail: Vec<(u32, u32)> = Vec::new();
+        for start in 0..arcs as u32 {
+            if state[start as usize] != NEW {
+                continue;
+            }
+            state[start as usize] = OPEN;
+            trail.push((start, 0));
+            while let Some((arc, tried)) = trail.last_mut() {
+                if *tried == self.degree(*arc) {
+                    state[*arc as usize] = DONE;
+                    trail.pop();
+                    continue;
+                }
+                let (at, number) = (*arc, *tried);
+                *tried += 1;
+                let dependency = (self.paths.base[at as usize] + number) as usize;
+                if self.counts[dependency] == 0 || self.forbidden[dependency] {
+                    continue;
+                }
+                let next = self.paths.graph.offsets()[self.paths.to(at) as usize] + number;
+                match state[next as usize] {
+                    NEW => {
+                        state[next as usize] = OPEN;
+                        trail.push((next, 0));
+                    }
+                    OPEN => {
+                        let first = trail.iter().rposition(|(a, _)| *a == next).unwrap_or(0);
+                        let weakest = self.forbid(&trail[first..]);
+                        self.found += 1;
+                        if self.found == CYCLES_AT_ONCE {
+                            return;
+                        }
+                        // Go back to where the edge was taken from; what lies behind is searched again if need be.
+                        for (a, _) in trail.drain(first + weakest + 1..) {
+                            state[a as usize] = NEW;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Forbids the weakest dependency along a cycle; returns its place.
+    fn forbid(&mut self, cycle: &[(u32, u32)]) -> usize {
+        let dependency = |(arc, tried): &(u32, u32)| (self.paths.base[*arc as usize] + tried - 1) as usize;
+        let key = |i: &usize| (self.counts[dependency(&cycle[*i])], *i);
+        let weakest = (0..cycle.len()).min_by_key(key).unwrap_or(0);
+        let at = dependency(&cycle[weakest]);
+        self.forbidden[at] = true;
+        weakest
+    }
+}

@@ -1,0 +1,182 @@
+//! `sssp` and `dfsssp`: shortest paths one LID after the other, each avoiding what those before it have loaded.
+//!
+//! - Input: any graph.
+//! - Guarantees: minimal hop counts; among shortest paths the one with the least load so far, load being the routes of
+//!   hosts. `sssp` is not free of credit loops. `dfsssp` is: paths that close a cycle of channels move to another VL, SL =
+//!   VL by (source switch, LID), see [`super::layers`].
+//! - LMC: the LIDs of one port avoid the links that the others of it took, as far as shortest paths allow.
+//! - Refuses: `dfsssp` when the links have fewer VLs than it needs (says how many).
+//! - VLs: `sssp` 1; `dfsssp` 1 on trees, few on random graphs, more on tori.
+//! - Cost: `sssp` LIDs · links, one LID after the other; `dfsssp` adds some passes of LIDs · switches. Memory: the tables,
+//!   and for `dfsssp` an SL table of the same size.
+//! - Source: Hoefler, Schneider, Lumsdaine (HotI 2009); Domke, Hoefler, Nagel (IPDPS 2011).
+
+use super::layers::layers;
+use super::{RoutingEngine, RoutingError, RoutingInput};
+use crate::fabric::{Destination, SwitchGraph, SwitchIndex};
+use crate::routes::{LftMatrix, PathSl, Routes};
+
+/// The engine `sssp`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sssp;
+
+impl RoutingEngine for Sssp {
+    fn name(&self) -> &'static str {
+        "sssp"
+    }
+
+    fn route(&self, graph: &SwitchGraph, _input: &RoutingInput) -> Result<Routes, RoutingError> {
+        let mut routes = Routes::empty(self.name(), graph);
+        route_all(graph, &mut routes.lfts);
+        Ok(routes)
+    }
+}
+
+/// The engine `dfsssp`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DfSssp;
+
+impl RoutingEngine for DfSssp {
+    fn name(&self) -> &'static str {
+        "dfsssp"
+    }
+
+    fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
+        let mut routes = Routes::empty(self.name(), graph);
+        route_all(graph, &mut routes.lfts);
+        let (sl, needed) = layers(graph, &routes.lfts);
+        let available = input.data_vls.max(1);
+        if needed > available {
+            return Err(RoutingError::NotEnoughVls { engine: "dfsssp", needed, available });
+        }
+        routes.vls = needed;
+        routes.sl = if needed == 1 { PathSl::Default } else { PathSl::BySourceSwitch(sl) };
+        Ok(routes)
+    }
+}
+
+/// Destinations in the order in which they are routed: those of hosts, leaves with most hosts first; then the others.
+fn in_order(graph: &SwitchGraph) -> Vec<&Destination> {
+    let mut hosts = vec![0_u32; graph.switch_count()];
+    graph.destinations().iter().filter(|d| d.host).for_each(|d| hosts[d.switch as usize] += 1);
+    let mut order: Vec<&Destination> = graph.destinations().iter().collect();
+    order.sort_by_key(|d| (!d.host, std::cmp::Reverse(hosts[d.switch as usize]), d.switch, d.port, d.lid));
+    order
+}
+
+fn route_all(graph: &SwitchGraph, lfts: &mut LftMatrix) {
+    let mut tree = Tree::new(graph);
+    for d in in_order(graph) {
+        tree.measure(d.switch);
+        tree.used.clear();
+        for lid in d.lids() {
+            tree.grow(d);
+            tree.write(usize::from(lid), d, lfts);
+        }
+    }
+}
+
+/// Marks that a link was taken by another LID of the same port; more than any load.
+const TAKEN: u64 = 1 << 44;
+
+/// The shortest paths to one LID, and the load of all so far.
+struct Tree<'g> {
+    graph: &'g SwitchGraph,
+    /// Hosts on each switch.
+    hosts: Vec<u64>,
+    load: Vec<u64>,
+    target: SwitchIndex,
+    distance: Vec<u16>,
+    /// Switches in order of distance.
+    order: Vec<SwitchIndex>,
+    cost: Vec<u64>,
+    next: Vec<u32>,
+    senders: Vec<u64>,
+    /// Arcs taken by the other LIDs of the port.
+    used: Vec<u32>,
+}
+
+impl<'g> Tree<'g> {
+    fn new(graph: &'g SwitchGraph) -> Self {
+        let count = graph.switch_count();
+        let mut hosts = vec![0; count];
+        graph.destinations().iter().filter(|d| d.host).for_each(|d| hosts[d.switch as usize] += 1);
+        Self {
+            graph,
+            hosts,
+            load: vec![0; graph.all_arcs().len()],
+            target: SwitchIndex::MAX,
+            distance: vec![u16::MAX; count],
+            order: Vec::with_capacity(count),
+            cost: vec![0; count],
+            next: vec![u32::MAX; count],
+            senders: vec![0; count],
+            used: Vec::new(),
+        }
+    }
+
+    /// Distances to `target`, kept while it stays the same.
+    fn measure(&mut self, target: SwitchIndex) {
+        if std::mem::replace(&mut self.target, target) == target {
+            return;
+        }
+        self.distance.fill(u16::MAX);
+        self.distance[target as usize] = 0;
+        self.order.clear();
+        self.order.push(target);
+        let mut head = 0;
+        while let Some(&at) = self.order.get(head) {
+            head += 1;
+            for arc in self.graph.arcs(at) {
+                if self.distance[arc.to as usize] == u16::MAX {
+                    self.distance[arc.to as usize] = self.distance[at as usize] + 1;
+                    self.order.push(arc.to);
+                }
+            }
+        }
+    }
+
+    /// Chooses the next arc of every switch, nearest first: of the arcs that lead nearer, the one with the least load along
+    /// all of its way; the first in order when equal. Then adds the load of hosts.
+    fn grow(&mut self, d: &Destination) {
+        for arc in &self.used {
+            self.load[*arc as usize] += TAKEN;
+        }
+        self.cost[self.target as usize] = 0;
+        for s in &self.order[1..] {
+            let nearer = self.distance[*s as usize] - 1;
+            let first = self.graph.offsets()[*s as usize];
+            let mut best = (u64::MAX, u32::MAX);
+            for (i, arc) in self.graph.arcs(*s).iter().enumerate() {
+                if self.distance[arc.to as usize] == nearer {
+                    let number = first + i as u32;
+                    best = best.min((self.cost[arc.to as usize] + self.load[number as usize], number));
+                }
+            }
+            (self.cost[*s as usize], self.next[*s as usize]) = best;
+        }
+        for arc in &self.used {
+            self.load[*arc as usize] -= TAKEN;
+        }
+        self.senders.copy_from_slice(&self.hosts);
+        for s in self.order[1..].iter().rev() {
+            let arc = self.next[*s as usize];
+            let senders = self.senders[*s as usize];
+            self.load[arc as usize] += if d.host { senders } else { 0 };
+            self.senders[self.graph.all_arcs()[arc as usize].to as usize] += senders;
+            if d.lmc > 0 && senders > 0 {
+                self.used.push(arc);
+            }
+        }
+    }
+
+    fn write(&self, lid: usize, d: &Destination, lfts: &mut LftMatrix) {
+        for s in &self.order[1..] {
+            lfts.row_mut(*s)[lid] = self.graph.all_arcs()[self.next[*s as usize] as usize].out_port;
+        }
+        lfts.row_mut(d.switch)[lid] = d.port;
+    }
+}
+
+#[cfg(test)]
+mod tests;
