@@ -70,7 +70,7 @@ impl Apply {
             Job::ReadPort { index, .. } => {
                 let end = self.plan.ports.get(index as usize)?.end;
                 let modifier = self.port_modifier(end);
-                Some(SmpRequest::get::<PortInfo>(self.path(end.node)?, self.guid(end.node)?, modifier))
+                Some(SmpRequest::get::<PortInfo>(self.observed.path_to(end)?, self.guid(end.node)?, modifier))
             }
         }
     }
@@ -186,7 +186,7 @@ impl Apply {
         }));
         self.counts.add(PortInfo::ID);
         let modifier = self.port_modifier(plan.end);
-        Some(SmpRequest::set(self.path(plan.end.node)?, self.guid(plan.end.node)?, modifier, &asked))
+        Some(SmpRequest::set(self.observed.path_to(plan.end)?, self.guid(plan.end.node)?, modifier, &asked))
     }
 
     fn port_answered(&mut self, index: u32, activate: bool, answer: &Answer) {

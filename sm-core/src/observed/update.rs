@@ -146,6 +146,23 @@ impl Observed {
         })
     }
 
+    /// The directed route to a port itself: a channel adapter takes Sets of a port only by that port, so that its other
+    /// ports are reached over the node at the other end of their cable.
+    pub fn path_to(&self, end: PortRef) -> Option<DirectedPath> {
+        let node = self.nodes.get(&end.node)?;
+        let switch = self.fabric.get(end.node).is_some_and(Node::is_switch);
+        let by_the_peer = || {
+            let peer =
+                self.fabric.peer(end).filter(|p| self.fabric.get(p.node).is_some_and(Node::is_switch))?;
+            self.nodes.get(&peer.node)?.path.extend(peer.port).ok()
+        };
+        if switch || end.port == node.entry_port {
+            Some(node.path)
+        } else {
+            by_the_peer().or(Some(node.path))
+        }
+    }
+
     /// A directed route to a node, extended by one of its ports.
     pub fn path_beyond(&self, end: PortRef) -> Option<DirectedPath> {
         self.nodes.get(&end.node)?.path.extend(end.port).ok()
