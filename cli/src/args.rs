@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Config(Config),
     /// The whole subnet manager against a simulated fabric in this process: no hardware needed
     Demo(Demo),
+    /// Serve a simulated fabric on which unmodified programs run: infiniband-diags, opensm, rsm itself
+    Emulate(Emulate),
 }
 
 /// Which port to use.
@@ -149,6 +151,34 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "LEVEL", default_value = "error",
         value_parser = log_level())]
     pub(crate) log_level: LogLevel,
+}
+
+/// `rsm emulate`.
+#[derive(Debug, Args)]
+pub(crate) struct Emulate {
+    /// The fabric: an ibsim net file, ibnetdiscover output, opensm's subnet.lst or JSON
+    pub(crate) topology: Option<PathBuf>,
+    /// Where programs sit: node name or GUID, several with commas between [default: the first adapter]
+    #[arg(long, value_name = "NODE", default_value = "")]
+    pub(crate) node: String,
+    /// Directory for socket and sysfs [default: one of its own in the temporary directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Share of datagrams that each link loses, in per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub(crate) loss: u8,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Give a running emulator (--dir, or RSM_EMULATE) a line of its console, and end; `Help` lists what there is
+    #[arg(long, value_name = "LINE", conflicts_with_all = ["topology", "command"])]
+    pub(crate) send: Option<String>,
+    /// How much is logged to standard error
+    #[arg(long, value_name = "LEVEL", default_value = "warn", value_parser = log_level())]
+    pub(crate) log_level: LogLevel,
+    /// A command to run on the fabric; without one, it is served until `Quit` on standard input or a signal
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
 }
 
 /// A GUID other than 0.

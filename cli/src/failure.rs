@@ -11,6 +11,8 @@ pub(crate) enum Failure {
     Failed(anyhow::Error),
     /// It failed and has already said so in its output.
     Reported,
+    /// A command that it ran failed with this exit code.
+    Exit(u8),
     /// The reader of our output left, as `head` does: no failure at all.
     ReaderLeft,
 }
@@ -37,6 +39,7 @@ impl Failure {
                 ExitCode::FAILURE
             }
             Self::Reported => ExitCode::FAILURE,
+            Self::Exit(code) => ExitCode::from(code),
             Self::ReaderLeft => ExitCode::SUCCESS,
         }
     }
@@ -47,6 +50,7 @@ impl Failure {
             Self::Usage(text) => text,
             Self::Failed(error) => format!("{error:#}"),
             Self::Reported => "failed".to_owned(),
+            Self::Exit(code) => format!("exit code {code}"),
             Self::ReaderLeft => "the reader left".to_owned(),
         }
     }

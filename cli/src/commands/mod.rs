@@ -3,6 +3,7 @@
 mod config;
 mod devices;
 mod discover;
+mod emulate;
 mod run;
 
 use crate::args::{Cli, Command};
@@ -14,6 +15,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Config(command) => config::run(&command),
         Command::Devices(args) => devices::run(&args),
         Command::Discover(args) => discover::run(&args),
+        Command::Emulate(args) => emulate::run(&args),
         Command::Run(args) => run::run(&args),
         _ => Err(Failure::Usage("not built yet".into())),
     }

@@ -3,11 +3,14 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::{self, JoinHandle};
 
-use rsm_preload_protocol::{ENV_EMULATE, ENV_NODE};
+pub use rsm_preload_protocol::{ENV_EMULATE, ENV_NODE};
+use rsm_preload_protocol::{Request, SOCKET_NAME, socket};
+use rustix::net::SocketFlags;
 
 use super::backend::Backend;
 use super::server::{Handle, Server, ServerError};
@@ -80,6 +83,18 @@ pub fn attach(command: &mut Command, library: &Path, directory: &Path, node: &st
         preload.push(others);
     }
     command.env("LD_PRELOAD", preload).env(ENV_EMULATE, directory).env(ENV_NODE, node);
+}
+
+/// Gives the emulator in a directory a line of its console: its output, or what is wrong with the line.
+///
+/// # Errors
+/// There is no emulator.
+pub fn console(directory: &Path, line: &str) -> io::Result<Result<String, String>> {
+    let path = if directory.is_dir() { directory.join(SOCKET_NAME) } else { directory.into() };
+    let (connection, _) = socket::connect_to(&path, false, SocketFlags::CLOEXEC)?;
+    let reply = socket::ask(connection.as_fd(), &Request::Console { line })?;
+    let text = String::from_utf8_lossy(&reply.payload).into_owned();
+    Ok(if reply.errno == 0 { Ok(text) } else { Err(text) })
 }
 
 /// Finds the preload library: where [`ENV_PRELOAD`] says, else beside this program, in `deps` beside it, or in
