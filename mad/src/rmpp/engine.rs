@@ -103,8 +103,20 @@ impl Rmpp {
     ) -> Result<TransferKey, SendError> {
         let layout = Layout::of(head.header.mgmt_class()).ok_or(SendError::Class(head.header.mgmt_class))?;
         let key = TransferKey::of_sent(&address, head);
+        if let Some(Phase::Sending { sender, .. }) = self.transfers.get(&key) {
+            if sender.is_for(head, &data) {
+                self.begin_again(key, now);
+                return Err(SendError::UnderWay);
+            }
+            // The peer began anew and counts its transactions from the start: nobody waits for the old answer.
+            self.take(&key);
+            self.events.push_back(Event::Failed {
+                key,
+                direction: Direction::Sending,
+                failure: Failure::ByUs(RmppStatus::UNSPECIFIED),
+            });
+        }
         if !matches!(self.transfers.get(&key), None | Some(Phase::Received { .. })) {
-            self.begin_again(key, now);
             return Err(SendError::UnderWay);
         }
         let bytes = data.len();

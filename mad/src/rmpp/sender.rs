@@ -102,6 +102,12 @@ impl Sender {
         self.acked == 0 && self.sent > 0 && !self.is_ready()
     }
 
+    /// Whether this is the answer to the same request: the same headers and, as long as the peer has nothing of it, the
+    /// same data.
+    pub(super) fn is_for(&self, head: &Mad, data: &[u8]) -> bool {
+        self.head == *head && (self.acked > 0 || self.message == data)
+    }
+
     /// Sends the first segment once more, unless something was acknowledged.
     pub(super) fn begin_again(&mut self, now: Timestamp) {
         if self.is_unanswered() {

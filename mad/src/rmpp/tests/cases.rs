@@ -315,7 +315,10 @@ fn bounds_hold_and_the_peer_is_told() {
     // Bytes in all.
     let mut b = Rmpp::new(config);
     let key = b.send(other(1), &head(Method::GET_TABLE_RESP, 9), vec![0; 2000], now).unwrap();
-    assert_eq!(b.send(other(1), &head(Method::GET_TABLE_RESP, 9), vec![0; 1], now), Err(SendError::UnderWay));
+    assert_eq!(
+        b.send(other(1), &head(Method::GET_TABLE_RESP, 9), vec![0; 2000], now),
+        Err(SendError::UnderWay)
+    );
     assert_eq!(b.send(other(1), &head(Method::GET_TABLE_RESP, 8), vec![0; 1001], now), Err(SendError::Full));
     assert_eq!(b.bytes(), 2000);
     b.cancel(&key);
@@ -465,7 +468,7 @@ fn strangers_get_the_first_segment_once() {
     let config = RmppConfig { repeat_to_strangers: false, ..RmppConfig::default() };
     let mut engine = Rmpp::new(config);
     let mut now = Timestamp::ZERO;
-    let mut ask = |engine: &mut Rmpp, tid, now| {
+    let ask = |engine: &mut Rmpp, tid, now| {
         engine.send(other(1), &head(Method::GET_TABLE_RESP, tid), vec![1; 500], now).map(|_| ())
     };
     assert_eq!(ask(&mut engine, 9, now), Ok(()));
@@ -488,4 +491,19 @@ fn strangers_get_the_first_segment_once() {
         engine.expired(now);
     }
     assert!(sent as u32 > 2 * config.retries, "an acquaintance is told again and again: {sent}");
+}
+
+/// A peer that begins anew uses its transaction IDs again: another answer takes the place of the one under way.
+#[test]
+fn a_transaction_id_used_again_for_something_else_gets_the_new_answer() {
+    let mut engine = Rmpp::new(RmppConfig::default());
+    let now = Timestamp::ZERO;
+    let answer = |engine: &mut Rmpp, fill| {
+        engine.send(other(1), &head(Method::GET_TABLE_RESP, 9), vec![fill; 50], now)
+    };
+    assert!(answer(&mut engine, 1).is_ok());
+    assert!(engine.poll_send(now).is_some());
+    assert!(answer(&mut engine, 2).is_ok());
+    let sent = SaMad::from_mad(engine.poll_send(now).unwrap().mad);
+    assert_eq!((sent.data[0], engine.len(), engine.bytes()), (2, 1, 50));
 }
