@@ -1,5 +1,7 @@
 //! What is checked inside the machine.
 
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use mad::transactions::{Outcome, Request, TransactionConfig, Transactions};
@@ -16,6 +18,7 @@ const LONG: Duration = Duration::from_secs(60);
 pub(crate) fn all() {
     let devices = devices().unwrap();
     soft_roce_is_listed_and_refused(&devices);
+    as_an_ordinary_user();
     let port = Selected { port: devices[0].ports[0].clone(), siblings: Vec::new(), skipped: Vec::new() };
     for registration in [Registration::Agent2, Registration::Agent, Registration::Newest] {
         a_request_to_ourselves_is_answered(&port, registration);
@@ -63,6 +66,28 @@ fn soft_roce_is_listed_and_refused(devices: &[Device]) {
     let named = PortSelector { device: Some("rxe0".into()), ..PortSelector::default() };
     let error = select(devices, &named).unwrap_err().to_string();
     assert!(error.contains("Ethernet"), "{error}");
+}
+
+/// Starts the test once more as user nobody.
+fn as_an_ordinary_user() {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "umad_on_a_real_kernel", "--nocapture", "--test-threads=1"])
+        .env("RSM_TEST_IN_VM", "nobody")
+        .uid(65534)
+        .gid(65534)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+pub(crate) fn an_ordinary_user_is_told() {
+    let port = devices().unwrap()[0].ports[0].clone();
+    let selected = Selected { port: port.clone(), siblings: Vec::new(), skipped: Vec::new() };
+    let error = UmadTransport::open(&selected, &OpenOptions::client()).unwrap_err();
+    assert!(matches!(error, OpenError::Permission { .. }), "{error}");
+    assert!(error.to_string().contains("run as root"), "{error}");
+    assert!(matches!(IsSm::set(&port), Err(OpenError::Permission { .. })));
 }
 
 fn open(port: &Selected, agents: Vec<AgentSpec>, registration: Registration) -> UmadTransport {

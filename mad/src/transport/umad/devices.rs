@@ -72,6 +72,7 @@ pub struct DevicePort {
     /// Port GUID: the lower half of the first GID.
     pub port_guid: Option<Guid>,
     /// Upper half of the first GID.
+    #[serde(serialize_with = "hexadecimal")]
     pub gid_prefix: Option<u64>,
     /// Base LID, where it has one.
     pub lid: Option<Lid>,
@@ -95,6 +96,11 @@ pub struct DevicePort {
     pub umad: Option<String>,
     /// Path of the file whose holder makes the port say that a subnet manager runs there.
     pub issm: Option<String>,
+}
+
+/// As text, for readers of JSON that round integers above 2^53.
+fn hexadecimal<S: serde::Serializer>(value: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    value.map(|value| format!("{value:#018x}")).serialize(serializer)
 }
 
 impl DevicePort {

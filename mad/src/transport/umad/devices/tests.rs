@@ -81,8 +81,10 @@ fn every_field_of_a_complete_tree_is_read() {
     assert_eq!(device.ports[0], expected);
     let ethernet = &device.ports[1];
     assert_eq!((&ethernet.link_layer, ethernet.lid, &ethernet.issm), (&LinkLayer::Ethernet, None, &None));
-    let json = serde_json::to_value(ethernet).unwrap();
-    assert_eq!(json["link_layer"], "Ethernet");
+    let json = serde_json::to_value(device).unwrap();
+    assert_eq!(json["ports"][1]["link_layer"], "Ethernet");
+    assert_eq!(json["ports"][0]["gid_prefix"], "0xfe80000000000000");
+    assert_eq!(json["node_guid"], "0xb8599f0300d85e24");
 }
 
 /// Trees of real hosts lack files, each device others; values that make no sense leave a field empty.
