@@ -195,6 +195,8 @@ impl Sm {
     /// When to come back with [`Event::Time`] at the latest; `None`: not before something happens.
     pub fn deadline(&self) -> Option<Timestamp> {
         let own = match (&self.phase, self.role) {
+            // A round and a poll wait for what is under way; its deadline comes first.
+            (Phase::Idle, _) if self.transactions.in_flight() + self.transactions.queued() > 0 => None,
             (Phase::Idle, Role::Discovering | Role::Master) => {
                 [self.next_look, self.watch.deadline()].into_iter().flatten().min()
             }
