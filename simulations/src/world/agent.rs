@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use mad::transport::{Address, Datagram, GlobalRoute};
 use mad::types::{Gid, Guid, PKey, PortNum, Timestamp};
@@ -16,6 +17,9 @@ use super::{Drop, End, Packet, World};
 
 /// Datagrams that a frozen agent finds when it wakes; what comes beyond is lost, as in a kernel's queue.
 const BACKLOG: usize = 4096;
+
+/// When an agent is asked again whose deadline has passed already.
+const IDLE_WAKE: Duration = Duration::from_micros(100);
 
 /// A sans-IO machine on a port.
 pub trait Agent: Any + Send {
@@ -145,8 +149,13 @@ impl World {
         let slot = &mut self.agents[id.0 as usize];
         slot.agent = Some(agent);
         if let Some(deadline) = deadline {
-            // A deadline that has passed without output must not stop the clock.
-            let when = deadline.max(Timestamp(self.now.0 + 1));
+            // A deadline that has passed although the agent was asked must not stop the clock.
+            let when = if deadline > self.now {
+                deadline
+            } else {
+                self.stats.idle_wakes += 1;
+                self.now + IDLE_WAKE
+            };
             if slot.wake_at.is_none_or(|at| when < at) {
                 slot.wake_at = Some(when);
                 self.queue.push(when, Event::Wake(id));
@@ -189,7 +198,7 @@ impl World {
         }
         self.stats.count_sent(&mad.header);
         let packet = self.packet(end, &datagram.address, mad);
-        self.emit(end, packet, std::time::Duration::ZERO);
+        self.emit(end, packet, Duration::ZERO);
     }
 
     /// A datagram as the port puts it on the wire.

@@ -41,6 +41,8 @@ pub struct Stats {
     dropped: BTreeMap<Drop, u64>,
     /// Sets of ClientReregister.
     pub client_reregisters: u64,
+    /// How often an agent had nothing to do and yet a deadline in the past: a machine that would keep its thread spinning.
+    pub idle_wakes: u64,
     /// Traps that devices sent, repetitions included.
     pub traps: u64,
 }
