@@ -43,7 +43,8 @@ impl Answer {
 
     /// Whether more records may exist than came: a table in a datagram of its own, as transports without RMPP cut it.
     pub fn may_be_cut(&self) -> bool {
-        !self.in_segments && self.head.header.method() == Method::GET_TABLE_RESP
+        let tables = [Method::GET_TABLE, Method::GET_MULTI, Method::GET_TRACE_TABLE].map(Method::response);
+        !self.in_segments && tables.contains(&self.head.header.method())
     }
 
     /// The records. A plain Get has one, whatever its AttributeOffset says (B44). Of a table that came without

@@ -264,7 +264,10 @@ impl<K> SaClient<K> {
             return true;
         }
         let request = &pending.query.head.header;
-        if header.method() != request.method().response() || header.attribute_id != request.attribute_id {
+        // SubnAdmGetMulti for MultiPathRecord is answered with PathRecords.
+        let same_attribute =
+            header.attribute_id == request.attribute_id || request.method() == Method::GET_MULTI;
+        if header.method() != request.method().response() || !same_attribute {
             return false;
         }
         match header.status() {

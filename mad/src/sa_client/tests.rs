@@ -303,3 +303,52 @@ proptest! {
         fuzz_client(&mads, offset, &data);
     }
 }
+
+/// Goes through an exchange recorded with opensm and Linux's own RMPP: the client says again, byte for byte, what was
+/// understood there.
+fn replay(section: &str, query: Query, first_tid: u32) -> Result<Answer, QueryError> {
+    let recorded = include_str!("../../../testdata/mads/rmpp_linux.txt");
+    let head = format!("[{section}]");
+    let lines = recorded.lines().skip_while(|l| *l != head).skip(1).take_while(|l| !l.starts_with('['));
+    let now = Timestamp::ZERO;
+    let mut client = SaClient::new(SaClientConfig::default(), first_tid);
+    client.submit(query, section);
+    for (number, line) in lines.enumerate() {
+        let (what, hex) = line.split_once(' ').unwrap();
+        let byte = |i: usize| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap();
+        let mad = Mad::decode(&std::array::from_fn::<u8, 256, _>(byte)).unwrap();
+        if what == "sent" {
+            let (datagram, _) =
+                client.poll_send(now).unwrap_or_else(|| panic!("[{section}] {number}: silent"));
+            assert_eq!(datagram.mad.bytes(), mad.bytes(), "[{section}] {number}");
+        } else {
+            assert!(client.poll_send(now).is_none(), "[{section}] {number}: says too much");
+            assert!(client.receive(&came(mad), now), "[{section}] {number}");
+        }
+    }
+    assert!(client.poll_send(now).is_none());
+    client.poll_answer().unwrap().1
+}
+
+#[test]
+fn exchanges_with_opensm_by_the_kernels_rmpp() {
+    let nodes = replay("all nodes", Query::get_all::<NodeRecord>(SA), 0x93).unwrap();
+    let nodes = nodes.records::<NodeRecord>().unwrap();
+    let names: Vec<_> = nodes.iter().map(|n| n.node_description.to_string()).collect();
+    assert_eq!(names, ["host0 vib0", "host1 vib1"], "as saquery prints them");
+
+    let prefix = crate::types::Gid::DEFAULT_PREFIX;
+    let query = |count| {
+        let gid = |n: &NodeRecord| crate::types::Gid::new(prefix, n.node_info.port_guid());
+        let gids: Vec<_> = nodes.iter().cycle().take(count).map(gid).collect();
+        let mut template = MultiPathRecord::zeroed();
+        template.set_numb_path(127);
+        let mask = MultiPathRecord::component_mask(&["NumbPath", "SGIDCount", "DGIDCount"]).unwrap();
+        Query::get_multi(SA, template.with_gids(&gids, &gids).unwrap(), mask)
+    };
+    let paths = replay("paths", query(2), 0x93).unwrap().records::<PathRecord>().unwrap();
+    let lids: Vec<_> = paths.iter().map(|p| (p.slid.get(), p.dlid.get())).collect();
+    assert_eq!(lids, [(1, 1), (1, 2), (2, 1), (2, 2)]);
+    let refused = replay("too many paths", query(22), 0x94);
+    assert_eq!(refused, Err(QueryError::Status(Status::SA_REQ_INVALID)));
+}
