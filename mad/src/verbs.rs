@@ -1,5 +1,6 @@
-//! What libibverbs says of the host's devices beyond sysfs: limits, and the MTU of each port. Cargo feature `verbs`; building
-//! it needs the packages `libibverbs-dev`, `librdmacm-dev`, `pkg-config`, `libclang1-14` and `libclang-common-14-dev`.
+//! What libibverbs says of the host's devices beyond sysfs: limits, and the MTU of each port. Cargo feature
+//! `verbs`; building it needs the packages `libibverbs-dev`, `librdmacm-dev`, `pkg-config`, `libclang1-14` and
+//! `libclang-common-14-dev`.
 //!
 //! One safe function over a few calls; each device is opened for the time of the question.
 #![allow(unsafe_code)]
@@ -182,7 +183,8 @@ impl Context {
     }
 
     fn port(&self, number: u8) -> Result<VerbsPort, String> {
-        // SAFETY: the structure is integers, for which zero is a value; the call's older form leaves its end untouched.
+        // SAFETY: the structure is integers, for which zero is a value; the call's older form leaves its end
+        // untouched.
         let mut raw: ibv_port_attr = unsafe { std::mem::zeroed() };
         // SAFETY: the context is open and the pointer is to a live structure.
         check("query port", unsafe { ___ibv_query_port(self.0.as_ptr(), number, &raw mut raw) })?;

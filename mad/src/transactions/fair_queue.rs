@@ -98,8 +98,8 @@ impl FairQueue {
         });
     }
 
-    /// Puts a destination in line if it may send, and forgets one that has nothing left. One that lost its last waiting
-    /// slot while in line stays there until its turn.
+    /// Puts a destination in line if it may send, and forgets one that has nothing left. One that lost its last
+    /// waiting slot while in line stays there until its turn.
     fn settle(&mut self, key: u64) {
         let Some(destination) = self.destinations.get_mut(&key) else { return };
         if destination.in_line {

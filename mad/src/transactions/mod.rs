@@ -11,22 +11,25 @@
 //! ```
 //!
 //! - **One end each** (B08): reply, timeout, send error or cancel; the window is then what it was before.
-//! - **Two windows**: a global one, and one per destination, a key that the caller chooses (a node's GUID, a hash of the
-//!   route). Destinations take turns; within one, order is that of submission, and a repetition goes first. So a
-//!   slow node holds at most its own share, and with a share of 1 requests to a node keep their order.
-//! - **Repetitions keep the transaction ID.** An answer that comes after its try was given up then still answers the
-//!   request, and only the same ID gets it through the kernel, which drops answers whose ID waits for none. In return
-//!   the kernel refuses an ID of which it still holds a try, so it is told [`TransactionConfig::timeout`] and we wait
-//!   [`TransactionConfig::grace`] longer: there the device's own report ends a try, elsewhere (simulators) our clock does.
-//! - **Transaction IDs** (B09): 32 bits, unsigned, never 0, not reused while in use. The upper half of the wire's 64 bits
-//!   belongs to the kernel and is ignored. An answer must also match in class, method and attribute.
+//! - **Two windows**: a global one, and one per destination, a key that the caller chooses (a node's GUID, a
+//!   hash of the route). Destinations take turns; within one, order is that of submission, and a repetition
+//!   goes first. So a slow node holds at most its own share, and with a share of 1 requests to a node keep
+//!   their order.
+//! - **Repetitions keep the transaction ID.** An answer that comes after its try was given up then still
+//!   answers the request, and only the same ID gets it through the kernel, which drops answers whose ID waits
+//!   for none. In return the kernel refuses an ID of which it still holds a try, so it is told
+//!   [`TransactionConfig::timeout`] and we wait [`TransactionConfig::grace`] longer: there the device's own
+//!   report ends a try, elsewhere (simulators) our clock does.
+//! - **Transaction IDs** (B09): 32 bits, unsigned, never 0, not reused while in use. The upper half of the
+//!   wire's 64 bits belongs to the kernel and is ignored. An answer must also match in class, method and
+//!   attribute.
 //! - Back-off is a plain multiplication without jitter: the same events give the same datagrams.
 //!
 //! One engine serves one kind of traffic: SMPs and general services get their own, so that neither pushes out the
 //! other (B09). Answers of several segments are `mad::rmpp`'s; this engine sees single datagrams.
 //!
-//! Cost: O(1) amortised per event, with the timer heap kept within twice what is in flight (plus 1024 entries); memory is about 350
-//! bytes for each request queued or in flight.
+//! Cost: O(1) amortised per event, with the timer heap kept within twice what is in flight (plus 1024 entries);
+//! memory is about 350 bytes for each request queued or in flight.
 
 mod fair_queue;
 mod tids;
@@ -208,8 +211,8 @@ impl<K> Transactions<K> {
         tid
     }
 
-    /// The next datagram to send, with the time that the transport is told; `None` when the windows are full or nothing
-    /// waits. It counts as sent unless [`Self::send_failed`] follows.
+    /// The next datagram to send, with the time that the transport is told; `None` when the windows are full or
+    /// nothing waits. It counts as sent unless [`Self::send_failed`] follows.
     pub fn poll_send(&mut self, now: Timestamp) -> Option<(Datagram, Duration)> {
         if self.queue.in_flight() >= self.config.window.max(1) {
             return None;
@@ -225,8 +228,8 @@ impl<K> Transactions<K> {
         Some((entry.datagram, entry.timeout))
     }
 
-    /// Takes in a response or a returned request. `None` when it ends nothing: late, duplicate, foreign, no response
-    /// at all, or a returned try that is going to be repeated.
+    /// Takes in a response or a returned request. `None` when it ends nothing: late, duplicate, foreign, no
+    /// response at all, or a returned try that is going to be repeated.
     pub fn receive(&mut self, received: &Received, now: Timestamp) -> Option<Completion<K>> {
         match received {
             Received::Datagram(datagram) => self.reply(&datagram.mad),
@@ -241,8 +244,9 @@ impl<K> Transactions<K> {
         }
     }
 
-    /// The transport did not take the datagram with this transaction ID (the lower 32 bits) that [`Self::poll_send`] gave.
-    /// A lack of memory or buffers is tried again after the try's time, anything else ends the request.
+    /// The transport did not take the datagram with this transaction ID (the lower 32 bits) that
+    /// [`Self::poll_send`] gave. A lack of memory or buffers is tried again after the try's time, anything else
+    /// ends the request.
     pub fn send_failed(&mut self, tid: u32, errno: i32, now: Timestamp) -> Option<Completion<K>> {
         let slot = self.in_flight_slot(tid)?;
         self.failed_try(slot, errno, now)
@@ -265,8 +269,8 @@ impl<K> Transactions<K> {
         self.timers.next()
     }
 
-    /// Ends one request by its transaction ID; `None` when it has ended already. An answer to it will count as late.
-    /// Takes time in proportion to what is queued for its destination.
+    /// Ends one request by its transaction ID; `None` when it has ended already. An answer to it will count as
+    /// late. Takes time in proportion to what is queued for its destination.
     pub fn cancel(&mut self, tid: u32) -> Option<Completion<K>> {
         let Lookup::Live(slot) = self.tids.look_up(tid) else { return None };
         let completion = self.finish(slot, Outcome::Cancelled, Ended::Unanswered);
@@ -312,8 +316,8 @@ impl<K> Transactions<K> {
         match self.tids.look_up(reply.header.transaction_id.get() as u32) {
             Lookup::Live(slot) => {
                 let entry = self.slots[slot as usize].as_ref().expect("a live transaction has its slot");
-                // While it is queued for a repetition, an answer to the earlier try is as good; before the first try
-                // nothing can answer it.
+                // While it is queued for a repetition, an answer to the earlier try is as good; before the
+                // first try nothing can answer it.
                 if entry.tries == 0 || !answers(&reply.header, &entry.datagram.mad.header) {
                     self.stats.unmatched += 1;
                     return None;
@@ -363,8 +367,9 @@ impl<K> Transactions<K> {
         completion
     }
 
-    /// The try in flight was not sent. It stays in flight, to be given up in its time, when there is hope: the system lacked
-    /// memory or buffers, or it still holds an earlier try with this ID (`EINVAL` for a repetition). Else the request ends.
+    /// The try in flight was not sent. It stays in flight, to be given up in its time, when there is hope: the
+    /// system lacked memory or buffers, or it still holds an earlier try with this ID (`EINVAL` for a
+    /// repetition). Else the request ends.
     fn failed_try(&mut self, slot: u32, errno: i32, now: Timestamp) -> Option<Completion<K>> {
         self.stats.send_errors += 1;
         let entry = self.slots[slot as usize].as_mut()?;
@@ -411,8 +416,8 @@ fn is_current<K>(slots: &[Option<Entry<K>>], deadline: Timestamp, slot: u32, tid
     slots[slot as usize].as_ref().is_some_and(|entry| entry.tid == tid && entry.deadline == Some(deadline))
 }
 
-/// Whether a header is that of an answer to a request, transaction IDs apart. The modifier is left out: some devices clear
-/// bits of it.
+/// Whether a header is that of an answer to a request, transaction IDs apart. The modifier is left out: some
+/// devices clear bits of it.
 fn answers(reply: &MadHeader, request: &MadHeader) -> bool {
     reply.mgmt_class == request.mgmt_class
         && reply.method() == request.method().response()

@@ -82,7 +82,8 @@ fn tries_back_off_up_to_the_longest_and_then_time_out() {
     assert!(engine.is_idle());
 }
 
-/// B09: a reply that comes after its try was given up answers the repetition; the repetition's own reply is dropped.
+/// B09: a reply that comes after its try was given up answers the repetition; the repetition's own reply is
+/// dropped.
 #[test]
 fn b09_an_answer_to_an_earlier_try_counts() {
     let mut engine = Transactions::new(config(), 1);
@@ -158,7 +159,8 @@ fn a_returned_request_ends_its_try_and_not_the_next_one() {
     assert!(engine.is_idle());
 }
 
-/// The kernel refuses (EINVAL) a repetition whose earlier try it still holds: that is no end, its answer may yet come.
+/// The kernel refuses (EINVAL) a repetition whose earlier try it still holds: that is no end, its answer may
+/// yet come.
 #[test]
 fn a_repetition_that_the_device_still_holds_stays_in_flight() {
     let mut engine = Transactions::new(config(), 1);
@@ -339,8 +341,8 @@ fn check(engine: &Transactions<u32>, ledger: &Ledger) {
 }
 
 proptest! {
-    /// B08: whatever happens in whatever order, each request ends exactly once, and afterwards the window is whole: as
-    /// many can be sent as at the start.
+    /// B08: whatever happens in whatever order, each request ends exactly once, and afterwards the window is
+    /// whole: as many can be sent as at the start.
     #[test]
     fn b08_each_request_ends_once_and_the_window_is_restored(
         events in prop::collection::vec(event(), 1..300),

@@ -1,5 +1,5 @@
-//! Transaction IDs: given out in order, never 0, never one that is in use (B09); and a memory of those that ended, which
-//! tells late answers from repeated ones.
+//! Transaction IDs: given out in order, never 0, never one that is in use (B09); and a memory of those that
+//! ended, which tells late answers from repeated ones.
 
 use rustc_hash::FxHashMap;
 

@@ -33,8 +33,8 @@ impl Timers {
         self.heap.peek().map(|Reverse((deadline, ..))| *deadline)
     }
 
-    /// Drops stale entries: those in front at once, the others when they are more than the live ones and the slack, which
-    /// is O(1) for each that became stale.
+    /// Drops stale entries: those in front at once, the others when they are more than the live ones and the
+    /// slack, which is O(1) for each that became stale.
     pub(super) fn trim(&mut self, live: usize, is_current: impl Fn(Timestamp, u32, u32) -> bool) {
         while let Some(Reverse((deadline, slot, tid))) = self.heap.peek()
             && !is_current(*deadline, *slot, *tid)

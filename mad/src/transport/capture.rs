@@ -1,7 +1,7 @@
 //! Writes every datagram that passes a transport to a pcapng file, which Wireshark and [`super::replay`] read.
 //!
-//! Link type 197 (ERF) with InfiniBand records, each marked as inbound or outbound, times in nanoseconds. Requests that a device
-//! gives back are on no wire and in no capture.
+//! Link type 197 (ERF) with InfiniBand records, each marked as inbound or outbound, times in nanoseconds.
+//! Requests that a device gives back are on no wire and in no capture.
 
 use std::borrow::Cow;
 use std::io::Write;

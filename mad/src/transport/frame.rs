@@ -1,6 +1,6 @@
-//! A datagram as the packet that carries it: local route header, global route header, base and datagram extended
-//! transport headers (specification volume 1, chapters 7 to 9), in a record of link type 197 (ERF, type 21). Link type 247, the
-//! bare packet, is registered too, but Wireshark 4.0 does not know it.
+//! A datagram as the packet that carries it: local route header, global route header, base and datagram
+//! extended transport headers (specification volume 1, chapters 7 to 9), in a record of link type 197 (ERF,
+//! type 21). Link type 247, the bare packet, is registered too, but Wireshark 4.0 does not know it.
 //!
 //! The checksums at the end are left zero: the kernel hands up datagrams without them.
 
@@ -87,8 +87,8 @@ pub(super) enum Direction {
     Outbound,
 }
 
-/// A record with the packet; `time` is since the Unix epoch. `local_lid` is our own LID, which a directed route does not
-/// need.
+/// A record with the packet; `time` is since the Unix epoch. `local_lid` is our own LID, which a directed route
+/// does not need.
 pub(super) fn encode(datagram: &Datagram, direction: Direction, local_lid: u16, time: Duration) -> Vec<u8> {
     let Address { lid, qpn, qkey, sl, path_bits, grh, .. } = datagram.address;
     let subnet_management = qpn.0 == 0;
@@ -133,7 +133,8 @@ pub(super) fn encode(datagram: &Datagram, direction: Direction, local_lid: u16, 
         };
         packet.extend_from_slice(global.as_bytes());
     }
-    // Both ends of management datagrams use the same well-known queue pair, but for what a program of its own receives.
+    // Both ends of management datagrams use the same well-known queue pair, but for what a program of its own
+    // receives.
     let own_qp = if subnet_management { 0 } else { 1 };
     let (source_qp, destination_qp) =
         if direction == Direction::Outbound { (own_qp, qpn.0) } else { (qpn.0, own_qp) };

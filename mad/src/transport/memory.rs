@@ -1,5 +1,5 @@
-//! Two transports joined back to back in one process: what one sends, the other receives. For tests and for fabrics that
-//! are simulated in the same process.
+//! Two transports joined back to back in one process: what one sends, the other receives. For tests and for
+//! fabrics that are simulated in the same process.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,7 +8,8 @@ use crossbeam_channel::{Receiver, Sender, TrySendError, bounded, select};
 
 use super::{Datagram, Received, Transport, TransportError};
 
-/// One end of a pair. The other end's drop is seen as [`TransportError::Closed`] once what it sent has been received.
+/// One end of a pair. The other end's drop is seen as [`TransportError::Closed`] once what it sent has been
+/// received.
 #[derive(Debug)]
 pub struct MemoryTransport {
     out: Sender<Received>,
@@ -17,8 +18,8 @@ pub struct MemoryTransport {
     refused: AtomicU64,
 }
 
-/// A pair of ends, each holding up to `capacity` datagrams (at least 1) that the other has not received yet. A full end
-/// refuses with `ENOBUFS`, as a device does, and never blocks: two ends can't wait for each other.
+/// A pair of ends, each holding up to `capacity` datagrams (at least 1) that the other has not received yet. A
+/// full end refuses with `ENOBUFS`, as a device does, and never blocks: two ends can't wait for each other.
 pub fn pair(capacity: usize) -> (MemoryTransport, MemoryTransport) {
     let (to_second, from_first) = bounded(capacity.max(1));
     let (to_first, from_second) = bounded(capacity.max(1));

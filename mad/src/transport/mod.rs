@@ -78,8 +78,8 @@ pub struct Datagram {
 pub enum Received {
     /// A datagram from the fabric.
     Datagram(Datagram),
-    /// A request of ours came back unsent or unanswered; `errno` says why (`ETIMEDOUT` when no answer came within the
-    /// time that the device was told).
+    /// A request of ours came back unsent or unanswered; `errno` says why (`ETIMEDOUT` when no answer came
+    /// within the time that the device was told).
     Returned {
         /// The request as it was sent.
         request: Datagram,
@@ -120,14 +120,16 @@ impl TransportError {
 
 /// Sends and receives single datagrams. All methods take `&self`: one thread sends while another receives.
 pub trait Transport: Send + Sync {
-    /// Queues one datagram for sending. `timeout` is how long the sender itself will wait for the answer, `None` for a
-    /// datagram that has none; a kernel that matches answers to requests is told so and drops an answer that comes later.
+    /// Queues one datagram for sending. `timeout` is how long the sender itself will wait for the answer,
+    /// `None` for a datagram that has none; a kernel that matches answers to requests is told so and drops an
+    /// answer that comes later.
     ///
     /// # Errors
     /// The datagram was not sent.
     fn send(&self, datagram: &Datagram, timeout: Option<Duration>) -> Result<(), TransportError>;
 
-    /// Waits up to `timeout` for the next datagram; `Ok(None)` when none came, or when [`Transport::wake`] was called.
+    /// Waits up to `timeout` for the next datagram; `Ok(None)` when none came, or when [`Transport::wake`] was
+    /// called.
     ///
     /// # Errors
     /// The device failed; [`TransportError::Closed`] when nothing can come any more.
@@ -136,8 +138,8 @@ pub trait Transport: Send + Sync {
     /// Ends a `receive` that waits in another thread, soon.
     fn wake(&self);
 
-    /// Whether transaction IDs' upper 32 bits belong to somebody else (the kernel), so that only the lower 32 come back
-    /// as sent. Matching must then ignore the upper half.
+    /// Whether transaction IDs' upper 32 bits belong to somebody else (the kernel), so that only the lower 32
+    /// come back as sent. Matching must then ignore the upper half.
     fn owns_only_lower_tid(&self) -> bool {
         true
     }

@@ -1,9 +1,9 @@
 //! Plays a capture back: a transport that answers requests as they were answered when the capture was made.
 //!
-//! A request is known again by its bytes and its destination, its transaction ID apart. Asked several times, it gets
-//! the answers of the capture one after the other, and the last of them from then on; what was not asked or not
-//! answered in the capture gets no answer. What came unasked (traps, other managers' requests) comes again once the
-//! answer before which it came has been taken.
+//! A request is known again by its bytes and its destination, its transaction ID apart. Asked several times, it
+//! gets the answers of the capture one after the other, and the last of them from then on; what was not asked
+//! or not answered in the capture gets no answer. What came unasked (traps, other managers' requests) comes
+//! again once the answer before which it came has been taken.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::Read;

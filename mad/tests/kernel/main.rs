@@ -1,5 +1,5 @@
-//! The umad transport on a real Linux kernel: in a virtual machine with Soft-RoCE devices, which have queue pair 1 only.
-//! `../vm.sh` says what it needs; what is missing fails the test.
+//! The umad transport on a real Linux kernel: in a virtual machine with Soft-RoCE devices, which have queue
+//! pair 1 only. `../vm.sh` says what it needs; what is missing fails the test.
 //!
 //! The test starts itself once more inside the machine, where it does the work. One boot serves all checks.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]

@@ -1,5 +1,6 @@
-//! The kernel's user MAD interface, version 5: structures and ioctl numbers (Linux `include/uapi/rdma/ib_user_mad.h` and
-//! `rdma_user_ioctl.h`; the facts, measured, are what the tests below fix).
+//! The kernel's user MAD interface, version 5: structures and ioctl numbers (Linux
+//! `include/uapi/rdma/ib_user_mad.h` and `rdma_user_ioctl.h`; the facts, measured, are what the tests below
+//! fix).
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, big_endian};
 
@@ -113,7 +114,8 @@ impl Header {
         header
     }
 
-    /// Where a received datagram came from. The kernel does not say with which Q_Key; `qkey` is what an answer needs.
+    /// Where a received datagram came from. The kernel does not say with which Q_Key; `qkey` is what an answer
+    /// needs.
     fn address(&self, qkey: QKey) -> Address {
         Address {
             lid: self.lid.get(),
@@ -143,8 +145,8 @@ pub(super) fn encode(header: &Header, header_len: usize, mad: &Mad) -> ([u8; HEA
     (buffer, length)
 }
 
-/// What was read from the file: the header and the datagram, of which a returned request may bring the first 24 bytes
-/// only (the rest is zero then). `None` when it is shorter than that.
+/// What was read from the file: the header and the datagram, of which a returned request may bring the first 24
+/// bytes only (the rest is zero then). `None` when it is shorter than that.
 pub(super) fn decode(bytes: &[u8], header_len: usize) -> Option<(Header, Datagram)> {
     let (head, data) = bytes.split_at_checked(header_len)?;
     let mut header = Header::default();

@@ -13,8 +13,8 @@ pub struct AgentSpec {
     pub class: MgmtClass,
     /// Its version: 1, but 2 for subnet administration.
     pub version: u8,
-    /// The requests that come to us; a bit for each method. None for a program that only asks: it gets answers alone, and
-    /// runs beside others.
+    /// The requests that come to us; a bit for each method. None for a program that only asks: it gets answers
+    /// alone, and runs beside others.
     pub methods: u128,
     /// Whether opening fails without it. Devices may refuse classes that a program can do without.
     pub required: bool,
@@ -118,8 +118,8 @@ fn register_new(file: &Fd, spec: &AgentSpec) -> io::Result<u32> {
 
 fn register_old(file: &Fd, spec: &AgentSpec) -> io::Result<u32> {
     let mut request = RegisterAgent {
-        // Longs of the host in the kernel's structure: the same bytes where the host is little-endian, as all are that
-        // have the devices.
+        // Longs of the host in the kernel's structure: the same bytes where the host is little-endian, as all
+        // are that have the devices.
         method_mask: [0, 32, 64, 96].map(|shift| (spec.methods >> shift) as u32),
         qpn: spec.qpn(),
         mgmt_class: spec.class.0,

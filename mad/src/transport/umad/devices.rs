@@ -1,8 +1,8 @@
 //! The InfiniBand devices of this host as sysfs shows them, with their umad and issm files.
 //!
-//! A missing or odd file leaves its field empty; only a directory that can't be listed at all is an error. Values are
-//! those of the moment of the call, and under the stock simulator those of its start: ask the port itself by SMP for what
-//! must be fresh.
+//! A missing or odd file leaves its field empty; only a directory that can't be listed at all is an error.
+//! Values are those of the moment of the call, and under the stock simulator those of its start: ask the port
+//! itself by SMP for what must be fresh.
 
 use serde::Serialize;
 

@@ -4,9 +4,9 @@ use super::OpenError;
 use super::devices::DevicePort;
 use super::sys::Fd;
 
-/// While this lives, the local port's CapabilityMask says that a subnet manager runs there; other subnet managers
-/// and the port's neighbours go by it. Made after the transport has its agents: a packet for a class without agent has
-/// nobody to go to, and crashes the stock simulator's preload library.
+/// While this lives, the local port's CapabilityMask says that a subnet manager runs there; other subnet
+/// managers and the port's neighbours go by it. Made after the transport has its agents: a packet for a class
+/// without agent has nobody to go to, and crashes the stock simulator's preload library.
 #[derive(Debug)]
 pub struct IsSm {
     _file: Fd,

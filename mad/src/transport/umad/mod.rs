@@ -1,12 +1,13 @@
-//! The kernel's management datagrams: `/dev/infiniband/umadN` and `issmN` (Linux `Documentation/infiniband/user_mad.rst`).
+//! The kernel's management datagrams: `/dev/infiniband/umadN` and `issmN` (Linux
+//! `Documentation/infiniband/user_mad.rst`).
 //!
-//! - [`devices`] lists what the host has, [`select`] picks a port and says what it passed over, [`UmadTransport::open`]
-//!   registers for classes, [`IsSm`] sets the port's IsSM bit.
-//! - The kernel holds a request for the time it is told and gives it back with `ETIMEDOUT`; it owns the upper 32 bits of a
-//!   request's transaction ID, and takes no second request with an ID that it holds.
-//! - ibsim's preload library can stand in for the kernel ([`UmadTransport::is_simulator`]). It keeps no time, takes
-//!   `poll` for a single file only, hangs with more than about 300 requests in flight, and keeps the shorter header. All
-//!   calls go through libc for its sake.
+//! - [`devices`] lists what the host has, [`select`] picks a port and says what it passed over,
+//!   [`UmadTransport::open`] registers for classes, [`IsSm`] sets the port's IsSM bit.
+//! - The kernel holds a request for the time it is told and gives it back with `ETIMEDOUT`; it owns the upper
+//!   32 bits of a request's transaction ID, and takes no second request with an ID that it holds.
+//! - ibsim's preload library can stand in for the kernel ([`UmadTransport::is_simulator`]). It keeps no time,
+//!   takes `poll` for a single file only, hangs with more than about 300 requests in flight, and keeps the
+//!   shorter header. All calls go through libc for its sake.
 #![allow(unsafe_code)]
 
 mod abi;
@@ -424,7 +425,8 @@ impl Drop for UmadTransport {
     fn drop(&mut self) {
         for handle in self.handles.drain(..) {
             if handle.simulator {
-                // An answer that comes for a closed file crashes the preload library's thread; the file costs nothing.
+                // An answer that comes for a closed file crashes the preload library's thread; the file costs
+                // nothing.
                 handle.file.leak();
             }
         }

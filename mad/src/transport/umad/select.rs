@@ -46,8 +46,8 @@ impl fmt::Display for Obstacle {
 }
 
 impl DevicePort {
-    /// What keeps this host from managing a subnet by this port; `None` when nothing does, be the port in INIT or no
-    /// matter what other state. Permission is not looked at.
+    /// What keeps this host from managing a subnet by this port; `None` when nothing does, be the port in INIT
+    /// or no matter what other state. Permission is not looked at.
     pub fn obstacle(&self) -> Option<Obstacle> {
         if self.link_layer != LinkLayer::InfiniBand {
             return Some(Obstacle::LinkLayer(self.link_layer.clone()));
@@ -84,8 +84,8 @@ impl fmt::Display for Skipped {
 pub struct Selected {
     /// The port.
     pub port: DevicePort,
-    /// Other ports with the same port GUID. An adapter may show one port as several devices, of which one takes subnet
-    /// management packets and another general services (B14).
+    /// Other ports with the same port GUID. An adapter may show one port as several devices, of which one takes
+    /// subnet management packets and another general services (B14).
     pub siblings: Vec<DevicePort>,
     /// Those that came before it and can't be used.
     pub skipped: Vec<Skipped>,

@@ -1,7 +1,8 @@
 //! The few system calls, as safe functions.
 //!
-//! Plain libc symbols throughout (`open`, `read`, `write`, `ioctl`, `poll`, `close`, `opendir`): a preload library that
-//! stands in for the kernel sees these and no others, neither `open64` and `statx` of `std::fs` nor raw system calls.
+//! Plain libc symbols throughout (`open`, `read`, `write`, `ioctl`, `poll`, `close`, `opendir`): a preload
+//! library that stands in for the kernel sees these and no others, neither `open64` and `statx` of `std::fs`
+//! nor raw system calls.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::io;
@@ -28,7 +29,8 @@ impl Fd {
     /// Opens a file; `flags` as for open(2), without `O_CREAT`.
     pub(super) fn open(path: &str, flags: c_int) -> io::Result<Self> {
         let path = c_path(path)?;
-        // SAFETY: `path` is a NUL-terminated string that outlives the call; without O_CREAT there is no third argument.
+        // SAFETY: `path` is a NUL-terminated string that outlives the call; without O_CREAT there is no third
+        // argument.
         let fd = unsafe { libc::open(path.as_ptr(), flags) };
         checked(fd as isize).map(|fd| Self(fd as c_int))
     }
@@ -50,15 +52,16 @@ impl Fd {
         checked(unsafe { libc::write(self.0, buffer.as_ptr().cast::<c_void>(), buffer.len()) })
     }
 
-    /// An ioctl whose argument is a structure that the kernel reads and writes. `request` must be one that takes a `T`.
+    /// An ioctl whose argument is a structure that the kernel reads and writes. `request` must be one that
+    /// takes a `T`.
     pub(super) fn ioctl<T: zerocopy::IntoBytes + zerocopy::FromBytes>(
         &self,
         request: u32,
         argument: &mut T,
     ) -> io::Result<()> {
         debug_assert_eq!((request >> 16) as usize & 0x3fff, size_of::<T>());
-        // SAFETY: the request's size field (checked by the tests of the constants) says how much is read and written, and the
-        // argument is that large and plain data.
+        // SAFETY: the request's size field (checked by the tests of the constants) says how much is read and
+        // written, and the argument is that large and plain data.
         checked(unsafe { libc::ioctl(self.0, request.into(), std::ptr::from_mut(argument)) } as isize)
             .map(|_| ())
     }
@@ -172,8 +175,8 @@ fn natural_key(name: &str) -> (&str, u64) {
 
 /// The size of a datagram's header as libibumad has it, where that library is loaded in this process.
 ///
-/// The stock simulator's preload library asks it how long headers are, and never learns of `ENABLE_PKEY` on a file that
-/// libibumad did not open: what counts there is this answer.
+/// The stock simulator's preload library asks it how long headers are, and never learns of `ENABLE_PKEY` on a
+/// file that libibumad did not open: what counts there is this answer.
 pub(super) fn libibumad_header_len() -> Option<usize> {
     // SAFETY: the name is a NUL-terminated string.
     let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"umad_size".as_ptr()) };
