@@ -18,6 +18,7 @@
 
 mod event;
 mod incoming;
+mod inline;
 mod report;
 mod role;
 mod rounds;
@@ -40,6 +41,7 @@ use crate::snapshot::Snapshot;
 use crate::store::Restored;
 use crate::sweep::{Ask, Sweep, SweepProgress};
 pub use event::{Action, Event};
+pub use inline::{Inline, Output};
 pub use report::{MadCounts, ManagerSeen, Report, Role, StageSeconds};
 use role::Standby;
 use rounds::Round;
