@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mad::types::{Guid, PortState};
 use mad::wire::Attribute;
 use mad::wire::smp::{LinearForwardingTable, PortInfo, SwitchInfo};
-use routing::fabric::NodeId;
+use routing::fabric::{NodeId, PortRef};
 use routing::verify::transition::Write;
 
 use super::steps::{configuration, desired_block, switch_info, top_to_set, transition_block};
@@ -45,6 +45,11 @@ pub enum Job {
         /// ACTIVE; otherwise settings and ARMED.
         activate: bool,
     },
+    /// PortInfo of a port that was down when PortStateChange was not cleared yet.
+    ReadDown {
+        /// The port.
+        end: PortRef,
+    },
     /// PortInfo read again, after a Set that was refused or not answered: the port may have done it all the same and only
     /// the answer was lost, it may have done half, and one that saw data went to ACTIVE by itself.
     ReadPort {
@@ -67,6 +72,10 @@ impl Apply {
                 self.table_request(write.switch, write.block, transition_block(self, &write))
             }
             Job::Port { index, activate } => self.port_request(index, activate),
+            Job::ReadDown { end } => {
+                let modifier = self.port_modifier(end);
+                Some(SmpRequest::get::<PortInfo>(self.path(end.node)?, self.guid(end.node)?, modifier))
+            }
             Job::ReadPort { index, .. } => {
                 let end = self.plan.ports.get(index as usize)?.end;
                 let modifier = self.port_modifier(end);
@@ -90,6 +99,12 @@ impl Apply {
             }
             Job::Port { index, activate } => self.port_answered(index, activate, answer),
             Job::ReadPort { index, activate } => self.port_read(index, activate, answer),
+            Job::ReadDown { end } => {
+                let up = |info: PortInfo| info.port_state().is_some_and(PortState::is_up);
+                if let Some(guid) = self.guid(end.node).filter(|_| answer.attribute().is_some_and(up)) {
+                    self.changed_meanwhile.push((guid, end.port));
+                }
+            }
         }
     }
 
@@ -154,13 +169,16 @@ impl Apply {
 
     /// The modifier of PortInfo: bit 31 where the port knows extended speeds, so that they are neither cleared nor
     /// misread (B10).
-    fn port_modifier(&self, end: routing::fabric::PortRef) -> u32 {
+    fn port_modifier(&self, end: PortRef) -> u32 {
         let node = self.observed.nodes.get(&end.node);
         let switch = self.observed.fabric.get(end.node).is_some_and(routing::fabric::Node::is_switch);
         let capability = if switch { mad::types::PortNum::MANAGEMENT } else { end.port };
-        let extended = node
-            .and_then(|n| n.port_info(capability))
-            .is_some_and(|info| info.has_capability(PortInfo::CAP_EXTENDED_SPEEDS));
+        let able = |info: &PortInfo| info.has_capability(PortInfo::CAP_EXTENDED_SPEEDS);
+        // One that claims to be able and shows no such speed has refused the bit already.
+        let shows = |info: &PortInfo| info.link_speed_ext_supported() | info.link_speed_ext2_supported() != 0;
+        let extended = node.is_some_and(|n| {
+            n.port_info(capability).is_some_and(able) && n.port_info(end.port).is_some_and(shows)
+        });
         let bit = if extended && end.port.0 != 0 { PortInfo::MODIFIER_EXTENDED_SPEEDS } else { 0 };
         u32::from(end.port.0) | bit
     }

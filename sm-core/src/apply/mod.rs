@@ -6,6 +6,7 @@
 //!
 //! The order, with a barrier between steps:
 //! 1. SwitchInfo: PortStateChange is cleared before anything is configured, so that a restart shows at the next look (B04);
+//!    where that was set, ports that were down are read once more, since a change before the clearing shows nowhere else;
 //! 2. tables of switches over which nothing can flow yet;
 //! 3. ports 0 and links between switches: settings and ARMED in one Set; 4. those links ACTIVE;
 //! 5. tables of switches in service, in the order that the verifier proved free of loops and cuts; what it knew nothing
@@ -24,9 +25,10 @@ mod tables;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use mad::types::Guid;
+use mad::types::{Guid, PortNum};
+use routing::fabric::NodeId;
 
-use crate::observed::Observed;
+use crate::observed::{Observed, ObservedNode};
 use crate::plan::Plan;
 use crate::request::{Answer, SmpRequest};
 pub use jobs::Job;
@@ -63,6 +65,9 @@ pub struct Apply {
     stuck: BTreeSet<Guid>,
     /// Port GUIDs whose ClientReregister was confirmed.
     reregistered: BTreeSet<Guid>,
+    /// Switches whose PortStateChange is set and was not cleared before their ports were read.
+    read_before: BTreeSet<NodeId>,
+    changed_meanwhile: Vec<(Guid, PortNum)>,
 }
 
 /// How applying ended.
@@ -82,12 +87,16 @@ pub struct Applied {
     pub stuck: BTreeSet<Guid>,
     /// Port GUIDs whose ClientReregister was confirmed.
     pub reregistered: BTreeSet<Guid>,
+    /// Ports that were read as down, and were up when PortStateChange had been cleared.
+    pub changed_meanwhile: Vec<(Guid, PortNum)>,
 }
 
 impl Apply {
     /// Starts. `observed` is the picture that the plan was made from.
     pub fn new(plan: Arc<Plan>, observed: Arc<Observed>, ground: Ground) -> Self {
         let steps = steps::all(&plan);
+        let changed = |n: &ObservedNode| n.switch_info.is_some_and(|info| info.port_state_change() != 0);
+        let read_before = observed.nodes.iter().filter(|(_, n)| changed(n)).map(|(id, _)| *id).collect();
         Self {
             plan,
             observed,
@@ -102,6 +111,8 @@ impl Apply {
             counts: SetCounts::default(),
             stuck: BTreeSet::new(),
             reregistered: BTreeSet::new(),
+            read_before,
+            changed_meanwhile: Vec::new(),
         }
     }
 
@@ -155,6 +166,7 @@ impl Apply {
             counts: self.counts,
             stuck: self.stuck,
             reregistered: self.reregistered,
+            changed_meanwhile: self.changed_meanwhile,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use mad::types::{Guid, PortState};
+use mad::types::{Guid, PortNum, PortState};
 use mad::wire::smp::{PortInfo, SwitchInfo};
 use routing::fabric::{NodeId, PortRef};
 use routing::routes::{LFT_BLOCK, NO_PORT};
@@ -19,6 +19,7 @@ use crate::plan::{Plan, SwitchPlan};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     AcknowledgeSwitches,
+    ReadDownPorts,
     IdleTables,
     ConfigureSwitchLinks,
     ActivateSwitchLinks,
@@ -33,8 +34,13 @@ pub(super) enum Step {
 
 /// All steps of a plan.
 pub(super) fn all(plan: &Plan) -> VecDeque<Step> {
-    let before =
-        [Step::AcknowledgeSwitches, Step::IdleTables, Step::ConfigureSwitchLinks, Step::ActivateSwitchLinks];
+    let before = [
+        Step::AcknowledgeSwitches,
+        Step::ReadDownPorts,
+        Step::IdleTables,
+        Step::ConfigureSwitchLinks,
+        Step::ActivateSwitchLinks,
+    ];
     let after = [
         Step::TablesInService,
         Step::OwnLidTables,
@@ -49,6 +55,7 @@ pub(super) fn all(plan: &Plan) -> VecDeque<Step> {
 pub(super) fn jobs(apply: &Apply, step: Step) -> Vec<Job> {
     match step {
         Step::AcknowledgeSwitches => switch_jobs(apply, false),
+        Step::ReadDownPorts => down_port_jobs(apply),
         Step::RaiseTops => switch_jobs(apply, true),
         Step::Transition(step) => transition_jobs(apply, step),
         Step::IdleTables => table_jobs(apply, |s| s.idle),
@@ -69,6 +76,17 @@ fn switch_jobs(apply: &Apply, last: bool) -> Vec<Job> {
         raise || (rest && !last)
     };
     apply.plan.switches.iter().filter(wanted).map(|plan| Job::Switch { node: plan.node, last }).collect()
+}
+
+fn down_port_jobs(apply: &Apply) -> Vec<Job> {
+    let ports = |node: &NodeId| {
+        let observed = apply.observed.nodes.get(node)?;
+        let down = |i: &Option<PortInfo>| i.as_ref().and_then(PortInfo::port_state) == Some(PortState::Down);
+        let numbers = observed.ports.iter().enumerate().skip(1).filter(move |(_, info)| down(info));
+        let node = *node;
+        Some(numbers.map(move |(n, _)| Job::ReadDown { end: PortRef { node, port: PortNum(n as u8) } }))
+    };
+    apply.read_before.iter().filter_map(ports).flatten().collect()
 }
 
 /// LinearFDBTop to be set in the first or the last switch step. It is never lowered: what is beyond the routed LIDs is

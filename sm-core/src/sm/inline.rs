@@ -8,7 +8,10 @@ use crate::plan;
 
 /// What is left to do for whoever drives [`Inline`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "nearly all are datagrams; a box would cost an allocation for each")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are datagrams; a box would cost an allocation for each"
+)]
 pub enum Output {
     /// Send a datagram.
     Send(Datagram),

@@ -29,7 +29,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use mad::transactions::{Completion, TransactionStats, Transactions};
-use mad::types::{Guid, Lid, Timestamp};
+use mad::types::{Guid, Lid, PortNum, Timestamp};
 
 use crate::apply::{Apply, Ground, Job};
 use crate::observed::Observed;
@@ -114,6 +114,8 @@ pub struct Sm {
     plan: Option<Arc<Plan>>,
     wishes: Wishes,
     watch: Watch,
+    /// Ports that came up between their reading and the clearing of PortStateChange.
+    changed_meanwhile: Vec<(Guid, PortNum)>,
     round: Round,
     standby: Standby,
     next_look: Option<Timestamp>,
@@ -144,6 +146,7 @@ impl Sm {
             plan: None,
             wishes: Wishes::default(),
             watch: Watch::default(),
+            changed_meanwhile: Vec::new(),
             round: Round::default(),
             standby: Standby::default(),
             next_look: None,
@@ -196,16 +199,14 @@ impl Sm {
 
     /// When to come back with [`Event::Time`] at the latest; `None`: not before something happens.
     pub fn deadline(&self) -> Option<Timestamp> {
-        let own = match (&self.phase, self.role) {
-            // A round and a poll wait for what is under way; its deadline comes first.
-            (Phase::Idle, _) if self.transactions.in_flight() + self.transactions.queued() > 0 => None,
-            (Phase::Idle, Role::Discovering | Role::Master) => {
-                [self.next_look, self.watch.deadline()].into_iter().flatten().min()
-            }
+        if !self.transactions.is_idle() {
+            return self.transactions.deadline(); // nothing begins before these have ended
+        }
+        match (&self.phase, self.role) {
+            (Phase::Idle, Role::Discovering | Role::Master) => self.round_due(),
             (Phase::Idle, Role::Standby) => self.standby.deadline(),
             _ => None,
-        };
-        [self.transactions.deadline(), own].into_iter().flatten().min()
+        }
     }
 
     /// Where it is.

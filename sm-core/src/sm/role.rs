@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use mad::transactions::Request;
 use mad::transport::Datagram;
 use mad::types::{DirectedPath, Guid, Timestamp};
 use mad::wire::smp::{SmControl, SmInfo, SmState, Smp};
@@ -50,7 +51,7 @@ impl Sm {
     pub(super) fn meets_other_managers(&mut self, observed: &Observed, now: Timestamp) -> bool {
         let state = |m: &OtherManager| m.info.state();
         let yields = |m: &&OtherManager| match (self.role, state(m)) {
-            (Role::Master, Some(SmState::Master)) => self.is_better(m),
+            (Role::Master, Some(SmState::Master | SmState::Standby)) => self.is_better(m),
             (Role::Discovering, Some(SmState::Master)) => true,
             (Role::Discovering, Some(SmState::Discovering)) => self.is_better(m),
             _ => false,
@@ -88,8 +89,10 @@ impl Sm {
         }
         let Some((guid, path)) = self.standby.master else { return false };
         self.standby.next_poll = Some(now + self.settings.polling_interval);
-        let request = SmpRequest::get::<SmInfo>(path, guid, 0);
-        self.transactions.submit(request.into_transaction(), Token::Poll);
+        let request = SmpRequest::get::<SmInfo>(path, guid, 0).into_transaction();
+        let timeout = self.settings.polling_interval.min(self.settings.transactions.timeout);
+        let once = Request { timeout: Some(timeout), retries: Some(0), ..request };
+        self.transactions.submit(once, Token::Poll);
         false
     }
 

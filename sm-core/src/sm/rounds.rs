@@ -16,6 +16,8 @@ use crate::sweep::{Sweep, SweepError, SweepResult, SweepSettings};
 
 /// After this many rounds in a row that left something open, the next waits for the interval.
 const QUICK_ROUNDS: u32 = 4;
+/// Least time between the beginnings of two looks that traps ask for.
+const LOOK_GAP: Duration = Duration::from_millis(100);
 /// Pause before a round that repeats what failed.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Where the interval is 0: how long to wait with what is left open.
@@ -33,8 +35,10 @@ pub(super) struct Round {
     /// Dangling ports asked in this look.
     asked: Vec<(mad::types::Guid, PortNum)>,
     report: Option<Box<Report>>,
-    /// What was left open by the last round: Sets not confirmed, LIDs waited for, questions unanswered.
+    /// Whether the last round left something open: Sets not confirmed, LIDs waited for, questions unanswered.
     open: bool,
+    /// Whether the last plan was not applied as a whole, so that the next round applies one, whatever a look finds.
+    retry: bool,
     /// Rounds in a row that left something open.
     quick: u32,
     generation: u64,
@@ -92,22 +96,29 @@ impl Sm {
             return self.standby_turn(now);
         }
         self.ask_renamed();
-        let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
-        let look = self.wishes.wants_look()
-            || self.wishes.wants_replan()
-            || due(self.next_look)
-            || due(self.watch.deadline());
-        if self.wishes.wants_full() || self.observed.is_none() {
-            if !self.wishes.wants_full() && !due(self.next_look) {
-                return false;
-            }
-            self.begin_sweep(true, now);
-            return true;
+        let begins = self.round_due().is_some_and(|at| at <= now);
+        if begins {
+            self.begin_sweep(self.wishes.wants_full() || self.observed.is_none(), now);
         }
-        if look {
-            self.begin_sweep(false, now);
+        begins
+    }
+
+    /// When the next round begins, as far as is known now; [`Timestamp::ZERO`]: at once.
+    pub(super) fn round_due(&self) -> Option<Timestamp> {
+        if self.wishes.wants_full() {
+            return Some(Timestamp::ZERO);
         }
-        look
+        if self.observed.is_none() {
+            return self.next_look;
+        }
+        let wished = self.wishes.wants_look().then(|| self.look_allowed());
+        let replan = self.wishes.wants_replan().then_some(Timestamp::ZERO);
+        [self.next_look, self.watch.deadline(), wished, replan].into_iter().flatten().min()
+    }
+
+    /// When the next look that traps ask for may begin: however many come, there are no more than ten a second (B65).
+    pub(super) fn look_allowed(&self) -> Timestamp {
+        if self.round.number == 0 { Timestamp::ZERO } else { self.round.sweep_began + LOOK_GAP }
     }
 
     fn begin_sweep(&mut self, full: bool, now: Timestamp) {
@@ -127,8 +138,9 @@ impl Sm {
         };
         let sweep = match self.observed.clone().filter(|_| !full) {
             Some(observed) => {
-                let watched = if self.round.open { self.watch.all() } else { self.watch.due(now) };
-                let doubtful: Vec<_> = self
+                let hurry = self.round.open && self.round.quick <= QUICK_ROUNDS;
+                let watched = if hurry { self.watch.all() } else { self.watch.due(now) };
+                let mut doubtful: Vec<_> = self
                     .wishes
                     .take_doubtful()
                     .into_iter()
@@ -137,6 +149,7 @@ impl Sm {
                         Some((observed.fabric.get(end.node)?.guid, end.port))
                     })
                     .collect();
+                doubtful.append(&mut self.changed_meanwhile);
                 self.round.asked.clone_from(&watched);
                 Sweep::look(settings, observed, &watched, &doubtful)
             }
@@ -167,11 +180,10 @@ impl Sm {
             known.take(tables);
             known.retain_present(&observed);
         }
-        self.watch.update(&observed, &self.round.asked, now);
+        let new_silence = self.watch.update(&observed, &self.round.asked, now);
         self.own.guid = observed.fabric.port(own_end(&observed)).map_or(self.own.guid, |p| p.guid);
-        let unanswered = findings.iter().any(|f| {
-            matches!(f.kind, FindingKind::Unanswered | FindingKind::SilentPeer | FindingKind::Moved)
-        });
+        let unanswered = new_silence
+            || findings.iter().any(|f| matches!(f.kind, FindingKind::Unanswered | FindingKind::Moved));
         if look_again {
             self.wishes.look();
         }
@@ -188,11 +200,10 @@ impl Sm {
             return self.end_round(now);
         }
         let replan = self.wishes.wants_replan();
-        if changed || replan || self.round.open || self.plan.is_none() {
-            self.round.open = unanswered;
+        self.round.open = unanswered;
+        if changed || replan || self.round.retry || self.plan.is_none() {
             self.begin_plan(observed, now);
         } else {
-            self.round.open = unanswered;
             self.end_round(now);
         }
     }
@@ -234,7 +245,7 @@ impl Sm {
             }
             Err(error) => {
                 self.observed = Some(observed);
-                self.round.open = true;
+                (self.round.open, self.round.retry) = (true, true);
                 self.fail(error.to_string());
                 self.end_round(now);
             }
@@ -243,7 +254,7 @@ impl Sm {
 
     fn applied(&mut self, applied: Applied, now: Timestamp) {
         let Some(plan) = self.plan.clone() else { return };
-        let Applied { observed, ground, failures, not_kept, counts, stuck, .. } = applied;
+        let Applied { observed, ground, failures, not_kept, counts, stuck, changed_meanwhile, .. } = applied;
         self.ground = ground;
         self.stuck.extend(stuck);
         self.role = Role::Master;
@@ -266,7 +277,12 @@ impl Sm {
         for guid in &plan.lids.without {
             self.fail(format!("no LID is free for port {guid}"));
         }
-        self.round.open |= !failures.is_empty() || !plan.lids.waiting.is_empty();
+        self.round.retry = !failures.is_empty() || !plan.lids.waiting.is_empty();
+        self.round.open |= self.round.retry;
+        if !changed_meanwhile.is_empty() {
+            self.changed_meanwhile = changed_meanwhile;
+            self.wishes.look();
+        }
         self.publish(&plan, Arc::clone(&observed), failures.is_empty());
         self.observed = Some(observed);
         self.end_round(now);

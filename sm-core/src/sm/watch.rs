@@ -23,8 +23,10 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Takes over who dangles now. `asked` were asked just now, in vain if they still dangle.
-    pub(super) fn update(&mut self, observed: &Observed, asked: &[(Guid, PortNum)], now: Timestamp) {
+    /// Takes over who dangles now. `asked` were asked just now, in vain if they still dangle. Says whether there is one
+    /// that did not before.
+    pub(super) fn update(&mut self, observed: &Observed, asked: &[(Guid, PortNum)], now: Timestamp) -> bool {
+        let mut any_new = false;
         let mut next = BTreeMap::new();
         for end in observed.dangling() {
             let place = (observed.fabric.node(end.node).guid, end.port);
@@ -34,11 +36,15 @@ impl Watch {
                     Watched { pause, due: now + pause }
                 }
                 Some(old) => *old,
-                None => Watched { pause: FIRST_PAUSE, due: now + FIRST_PAUSE },
+                None => {
+                    any_new = true;
+                    Watched { pause: FIRST_PAUSE, due: now + FIRST_PAUSE }
+                }
             };
             next.insert(place, watched);
         }
         self.ports = next;
+        any_new
     }
 
     /// The ports that are due.

@@ -204,8 +204,23 @@ impl Sweep {
     pub(super) fn manager_answered(&mut self, place: Place, answer: &Answer) {
         let Some(port) = self.end(place) else { return };
         let Some(info) = answer.attribute::<SmInfo>() else {
-            return self.unanswered(place.0, "SMInfo", answer);
+            // Gone, or it does not want to be asked: no longer one that counts (B62).
+            if self.observed().is_some_and(|o| o.managers.iter().any(|m| m.port == port))
+                && let Some(observed) = self.observed_mut()
+            {
+                observed.managers.retain(|m| m.port != port);
+            }
+            return;
         };
+        // ActCount grows all the time; by itself it is nothing new.
+        let same = |m: &OtherManager| {
+            let mut known = m.info;
+            known.act_count = info.act_count;
+            m.port == port && known == info
+        };
+        if self.observed().is_some_and(|o| o.managers.iter().any(same)) {
+            return;
+        }
         let Some(observed) = self.observed_mut() else { return };
         let guid = observed.fabric.port(port).map_or(Guid::NONE, |p| p.guid);
         observed.managers.retain(|manager| manager.port != port);

@@ -27,7 +27,8 @@ pub(super) struct Look {
 
 impl Sweep {
     /// A look at `observed`; `watched` are dangling ports that it is time to ask again (B05), `doubtful` ports of which
-    /// somebody said that they have changed. What was not answered before is asked again too.
+    /// somebody said that they have changed. What was not answered before is asked again too, and so are the other
+    /// managers.
     pub fn look(
         settings: SweepSettings,
         observed: Arc<Observed>,
@@ -47,17 +48,23 @@ impl Sweep {
             sweep.ask(What::SwitchInfo(guid));
         }
         sweep.look_at_local_port();
-        for place in watched {
-            sweep.ask(What::Node(Some(*place)));
-        }
-        for (guid, port) in doubtful {
+        for (guid, port) in watched.iter().chain(doubtful) {
             sweep.ask_port(*guid, *port);
         }
         sweep.ask_what_is_missing();
+        sweep.ask_managers();
         sweep
     }
 
-    /// Attributes that were not answered in the sweep before.
+    fn ask_managers(&mut self) {
+        let ends: Vec<_> =
+            self.observed().into_iter().flat_map(|o| o.managers.iter().map(|m| m.port)).collect();
+        for place in ends.into_iter().filter_map(|end| self.place(end)).collect::<Vec<_>>() {
+            self.ask(What::Manager(place));
+        }
+    }
+
+    /// Attributes that were not answered in the sweep before, and ports of cables that a Set found down.
     fn ask_what_is_missing(&mut self) {
         let Some(observed) = self.observed.clone() else { return };
         for (id, node) in &observed.nodes {
@@ -65,7 +72,11 @@ impl Sweep {
             if node.description == [0; 64] {
                 self.ask(What::Description(facts.guid));
             }
-            for (number, _) in facts.numbered_ports().filter(|(n, _)| node.port_info(*n).is_none()) {
+            let doubtful = |number: PortNum, up: bool| {
+                let linked = || observed.fabric.peer(PortRef { node: *id, port: number }).is_some();
+                node.port_info(number).is_none() || (!up && linked())
+            };
+            for (number, _) in facts.numbered_ports().filter(|(n, p)| doubtful(*n, p.state.is_up())) {
                 self.ask_port(facts.guid, number);
             }
         }

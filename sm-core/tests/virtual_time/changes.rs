@@ -183,8 +183,7 @@ fn b24_looks_end_where_a_walk_from_nothing_ends() {
         let mut rig = Rig::with(&tree(5, 3, 2), config, SmSettings::default(), |_| ());
         rig.settle();
         let own = rig.end("H0", 1);
-        let cables: Vec<(End, End)> =
-            rig.world.cables().filter(|(a, b)| *a != own && *b != own).collect();
+        let cables: Vec<(End, End)> = rig.world.cables().filter(|(a, b)| *a != own && *b != own).collect();
         for _ in 0..6 {
             for _ in 0..rng.random_range(1..4) {
                 let (end, far) = cables[rng.random_range(0..cables.len())];

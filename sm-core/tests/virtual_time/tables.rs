@@ -1,1 +1,134 @@
-//! x
+//! Forwarding tables: what is known of them, in which order they change, and what an unconfirmed one costs.
+
+use std::time::Duration;
+
+use mad::types::PortState;
+use mad::wire::Method;
+use simulations::device::{Misbehaviour, Quirk};
+use simulations::world::{Config, World};
+use sm_core::settings::SmSettings;
+use sm_core::sm::Event;
+use sm_core::store::Restored;
+
+use crate::rig::*;
+
+fn table<'a>(world: &'a mut World, name: &str) -> &'a mut Vec<u8> {
+    let node = world.find_name(name).unwrap();
+    &mut world.device_mut(node).switch.as_mut().unwrap().lft
+}
+
+/// B20: a new manager reads what another one wrote, corrects what is wrong, clears what nobody has, and touches no more.
+#[test]
+fn b20_strange_entries_of_another_manager_are_found_and_cleared() {
+    let mut rig = Rig::new(&tree(4, 2, 2));
+    rig.settle();
+    rig.world.detach(rig.sm);
+    let wrong = usize::from(rig.lid("H7", 1));
+    table(&mut rig.world, "L0")[wrong] = 1; // to host H0
+    let junk = table(&mut rig.world, "T0");
+    junk.resize(64, 255);
+    junk[60] = 2; // a LID that nobody has
+    let node = rig.node("T0");
+    rig.world.device_mut(node).switch.as_mut().unwrap().info.linear_fdb_top.set(63);
+    rig.world.reset_stats();
+    rig.sm = attach(&mut rig.world, "H0", SmSettings::default(), Restored::default());
+    let report = rig.settle();
+    assert!(report.is_complete(), "{:?}", report.failures);
+    rig.assert_right();
+    assert_eq!(rig.world.stats().sets(), 2, "{:?}", report.sets);
+    assert_eq!(table(&mut rig.world, "T0")[60], 255);
+    rig.assert_quiet();
+}
+
+/// B04: a leaf restarts after its table was written and before its links are raised.
+#[test]
+fn b04_a_switch_that_restarts_in_the_middle_is_configured_from_scratch() {
+    for after_us in (0..2500).step_by(125) {
+        let mut rig = Rig::with(&tree(4, 2, 2), Config::default(), SmSettings::default(), |world| {
+            let leaf = world.find_name("L2").unwrap();
+            world.at(mad::types::Timestamp(after_us * 1000), move |world| {
+                world.power_off(leaf);
+                world.power_on(leaf);
+            });
+        });
+        rig.run(Duration::from_secs(60));
+        assert!(rig.settle().is_complete(), "after {after_us} us: {:?}", rig.last().failures);
+        rig.assert_right();
+        rig.assert_quiet();
+    }
+}
+
+#[test]
+fn b04_no_link_is_raised_on_a_switch_whose_table_was_not_confirmed() {
+    let fault = Quirk::always(Misbehaviour::Silence).on(Method::SET, LFT);
+    let mut rig = Rig::with(&tree(4, 2, 2), Config::default(), SmSettings::default(), |world| {
+        let leaf = world.find_name("L2").unwrap();
+        world.device_mut(leaf).quirks.push(fault);
+    });
+    let report = rig.settle();
+    assert!(report.failures.iter().any(|f| f.contains("\"L2\"") && f.contains("LinearForwardingTable")));
+    for (node, port) in [("L2", 1), ("L2", 3), ("T0", 3), ("H4", 1)] {
+        assert_ne!(rig.state(node, port), Some(PortState::Active), "{node} {port}");
+    }
+    for (node, port) in [("L0", 1), ("L0", 3), ("T0", 1), ("H6", 1)] {
+        assert_eq!(rig.state(node, port), Some(PortState::Active), "{node} {port}");
+    }
+    let leaf = rig.node("L2");
+    rig.world.device_mut(leaf).quirks.clear();
+    rig.run(Duration::from_secs(60));
+    assert!(rig.settle().is_complete(), "{:?}", rig.last().failures);
+    rig.assert_right();
+}
+
+/// A Set whose answer is lost leaves the block unknown: it is written again, whatever it holds (B07).
+#[test]
+fn a_table_block_whose_set_was_not_answered_is_written_again() {
+    let fault = Quirk { times: Some(4), ..Quirk::always(Misbehaviour::Silence).on(Method::SET, LFT) };
+    let mut rig = Rig::with(&two_switches(), Config::default(), SmSettings::default(), |world| {
+        let switch = world.find_name("S1").unwrap();
+        world.device_mut(switch).quirks.push(fault);
+    });
+    assert!(rig.settle().is_complete(), "{:?}", rig.last().failures);
+    assert!(rig.reports().len() > 1, "the first round failed");
+    rig.assert_right();
+}
+
+/// B29: with another engine every table changes; at no moment do they hold a loop.
+#[test]
+fn b29_a_change_of_engine_holds_no_loop_at_any_moment() {
+    let mut rig = Rig::new(&tree(6, 3, 4));
+    rig.settle();
+    for engines in [vec!["updn".to_owned()], vec!["minhop".to_owned()]] {
+        let mut settings = SmSettings::default();
+        settings.plan.engines = engines;
+        rig.tell(Event::Settings(Box::new(settings)));
+        assert!(rig.settle().is_complete(), "{:?}", rig.last().failures);
+        rig.assert_right();
+    }
+    assert_eq!(rig.world.check().loops, 0);
+}
+
+/// The same on tori, where a wrong order does make loops, while links come and go.
+#[test]
+fn b29_links_of_a_ring_come_and_go_without_a_loop() {
+    let mut plan = Plan::default();
+    let hosts: Vec<_> = (0..8).map(|i| plan.host(&format!("H{i}"), 1)).collect();
+    let switches: Vec<_> = (0..8).map(|i| plan.switch(&format!("R{i}"), 4)).collect();
+    for i in 0..8 {
+        plan.cable(hosts[i], 1, switches[i], 1);
+        plan.cable(switches[i], 2, switches[(i + 1) % 8], 3);
+    }
+    let mut rig = Rig::new(&plan.fabric);
+    rig.settle();
+    for i in 0..8 {
+        let end = rig.end(&format!("R{i}"), 2);
+        rig.world.unlink(end);
+        rig.run(Duration::from_secs(15));
+        rig.settle();
+        rig.assert_right();
+        rig.world.relink(end);
+        rig.run(Duration::from_secs(15));
+        assert!(rig.settle().is_complete());
+        rig.assert_right();
+    }
+}
