@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use mad::types::{Guid, PortState};
-use mad::wire::Attribute;
 use mad::wire::smp::{LinearForwardingTable, PortInfo, SwitchInfo};
+use mad::wire::{Attribute, Status};
 use routing::fabric::{NodeId, PortRef};
 use routing::verify::transition::Write;
 
@@ -57,6 +57,8 @@ pub enum Job {
         index: u32,
         /// As in the Set.
         activate: bool,
+        /// Status of the Set; `None` when it was not answered.
+        status: Option<Status>,
     },
 }
 
@@ -98,7 +100,7 @@ impl Apply {
                 }
             }
             Job::Port { index, activate } => self.port_answered(index, activate, answer),
-            Job::ReadPort { index, activate } => self.port_read(index, activate, answer),
+            Job::ReadPort { index, activate, status } => self.port_read(index, activate, status, answer),
             Job::ReadDown { end } => {
                 let up = |info: PortInfo| info.port_state().is_some_and(PortState::is_up);
                 if let Some(guid) = self.guid(end.node).filter(|_| answer.attribute().is_some_and(up)) {
@@ -212,8 +214,9 @@ impl Apply {
         let wanted = configuration(self, &plan);
         let port_guid = self.observed.fabric.port(plan.end).map_or(Guid::NONE, |p| p.guid);
         let Some(info) = answer.attribute::<PortInfo>() else {
+            let status = if let Answer::Refused(status) = answer { Some(*status) } else { None };
             if *answer != Answer::Cancelled {
-                self.queue.push_back(Job::ReadPort { index, activate });
+                self.queue.push_back(Job::ReadPort { index, activate, status });
             }
             return;
         };
@@ -230,7 +233,7 @@ impl Apply {
     }
 
     /// What the port says after a Set of which nothing is known.
-    fn port_read(&mut self, index: u32, activate: bool, answer: &Answer) {
+    fn port_read(&mut self, index: u32, activate: bool, status: Option<Status>, answer: &Answer) {
         let Some(plan) = self.plan.ports.get(index as usize).copied() else { return };
         let wanted = configuration(self, &plan);
         let port_guid = self.observed.fabric.port(plan.end).map_or(Guid::NONE, |p| p.guid);
@@ -250,7 +253,8 @@ impl Apply {
                 self.stuck.insert(port_guid);
             }
             if !missed.is_empty() {
-                self.failed_because(plan.end.node, what, &format!("{missed} not confirmed"));
+                let ended = status.map_or("no answer".into(), |status| format!("status {status}"));
+                return self.failed_because(plan.end.node, what, &format!("{ended}, {missed} not confirmed"));
             }
         }
         self.check_state(&plan, activate, wanted.arm, &info);
