@@ -31,6 +31,7 @@ impl Server {
             },
             Request::Operation { operation, session, payload } => self
                 .operation(operation, session, payload)
+                .inspect_err(|(errno, _)| tracing::debug!("{operation:?} by {session} is refused: {errno}"))
                 .map_or_else(|(errno, payload)| Reply { errno: errno.raw_os_error(), payload }, Reply::ok),
             Request::Console { line } => {
                 let (errno, mut text) = match self.console(line) {

@@ -10,7 +10,7 @@ use mad::rmpp::{Direction, Event, Failure, Message, Rmpp, RmppConfig, SendError,
 use mad::transport::Datagram;
 use mad::types::Timestamp;
 use mad::wire::Mad;
-use mad::wire::rmpp::{RmppHeader, RmppType};
+use mad::wire::rmpp::RmppHeader;
 use rsm_preload_protocol::umad::{Header, MAD_LEN};
 use rustc_hash::FxHashMap;
 use rustix::io::Errno;
@@ -33,9 +33,10 @@ pub(super) fn active_header(mad: &Mad) -> Option<RmppHeader> {
     header.is_active().then_some(header)
 }
 
-/// Whether a written message is to be cut into segments: marked as RMPP data.
+/// Whether a written message is to be cut into segments: marked as active. The header's other fields are the device's
+/// (opensm leaves the type 0).
 pub(super) fn is_message(mad: &Mad) -> bool {
-    active_header(mad).is_some_and(|header| header.rmpp_type() == Some(RmppType::Data))
+    active_header(mad).is_some()
 }
 
 /// The engines of all agents for which the device does RMPP.

@@ -71,10 +71,10 @@ impl Pair {
     }
 }
 
-/// Marks a message for segmentation, as a program does.
+/// Marks a message for segmentation as opensm does: the active flag alone.
 fn marked(mut mad: Mad) -> Mad {
-    let header = RmppHeader::new(RmppType::Data, 0, RmppStatus::OK, 0, 0);
-    mad.body[..12].copy_from_slice(header.as_bytes());
+    mad.body[..12].fill(0);
+    mad.body[2] = RmppHeader::FLAG_ACTIVE;
     mad
 }
 
