@@ -6,8 +6,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, big_endian};
 
 use crate::transport::{Address, Datagram, GlobalRoute};
 use crate::types::{Gid, QKey, Qpn, ServiceLevel};
-use crate::wire::Mad;
 use crate::wire::header::MAD_LEN;
+use crate::wire::rmpp::{RmppHeader, RmppType};
+use crate::wire::sa::SA_HEADER_LEN;
+use crate::wire::{Mad, MgmtClass};
 
 /// Registers an agent: [`RegisterAgent`].
 pub(super) const REGISTER_AGENT: u32 = 0xc01c_1b01;
@@ -135,13 +137,27 @@ impl Header {
     }
 }
 
+/// Bytes of a datagram that say something. The last segment of a table is cut where its data end: the kernel fills it up
+/// on the wire, but a simulator's preload library, which knows no RMPP, hands it on as it is, and its clients count
+/// records by the length that they get.
+fn meaningful_len(mad: &Mad) -> usize {
+    const BEFORE_PAYLOAD: usize = 24 + size_of::<RmppHeader>();
+    let Ok((rmpp, _)) = RmppHeader::read_from_prefix(&mad.body) else { return MAD_LEN };
+    let is_segment = mad.header.mgmt_class() == MgmtClass::SUBN_ADM && rmpp.is_active();
+    if is_segment && rmpp.rmpp_type() == Some(RmppType::Data) && rmpp.is_last() {
+        let payload = usize::try_from(rmpp.payload_length()).unwrap_or(MAD_LEN).max(SA_HEADER_LEN);
+        return BEFORE_PAYLOAD.saturating_add(payload).min(MAD_LEN);
+    }
+    MAD_LEN
+}
+
 /// Header and datagram as written to the file.
 pub(super) fn encode(header: &Header, header_len: usize, mad: &Mad) -> ([u8; HEADER_LEN + MAD_LEN], usize) {
     let mut buffer = [0; HEADER_LEN + MAD_LEN];
-    let length = header_len + MAD_LEN;
+    let length = header_len + meaningful_len(mad);
     let header = Header { length: length as u32, ..*header };
     buffer[..header_len].copy_from_slice(&header.as_bytes()[..header_len]);
-    buffer[header_len..length].copy_from_slice(mad.bytes());
+    buffer[header_len..length].copy_from_slice(&mad.bytes()[..length - header_len]);
     (buffer, length)
 }
 
@@ -164,6 +180,7 @@ pub(super) fn decode(bytes: &[u8], header_len: usize) -> Option<(Header, Datagra
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::rmpp::RmppStatus;
 
     /// The size field of each ioctl number is that of its argument, else the kernel would read or write beyond it.
     #[test]
@@ -227,6 +244,28 @@ mod tests {
             let pkey_index = if header_len == HEADER_LEN { 0x0506 } else { 0 };
             assert_eq!(datagram, Datagram { address: Address { pkey_index, ..address() }, mad });
             assert_eq!(header.length as usize, length);
+        }
+    }
+
+    /// The last segment of a table ends with its data, everything else is whole.
+    #[test]
+    fn last_segments_are_cut_to_their_data() {
+        let mut mad = Mad::zeroed();
+        mad.header.mgmt_class = MgmtClass::SUBN_ADM.0;
+        let (first, last) = (RmppHeader::FLAG_FIRST, RmppHeader::FLAG_LAST);
+        for (kind, flags, payload, expected) in [
+            (RmppType::Data, first | last, 20 + 56, 36 + 20 + 56),
+            (RmppType::Data, first | last, 20, 56),
+            (RmppType::Data, first | last, 0, 56),
+            (RmppType::Data, last, 220, 256),
+            (RmppType::Data, last, u32::MAX, 256),
+            (RmppType::Data, first, 5000, 256),
+            (RmppType::Ack, last, 20, 256),
+        ] {
+            let header = RmppHeader::new(kind, flags, RmppStatus::OK, 1, payload);
+            mad.body[..12].copy_from_slice(header.as_bytes());
+            let (_, length) = encode(&Header::new(1, 0, &address()), HEADER_LEN, &mad);
+            assert_eq!(length - HEADER_LEN, expected, "{kind:?} {flags} {payload}");
         }
     }
 
