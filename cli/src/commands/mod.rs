@@ -1,22 +1,25 @@
 //! One file for each command.
 
 mod config;
+mod demo;
 mod devices;
 mod discover;
 mod emulate;
+mod plan;
 mod run;
 
 use crate::args::{Cli, Command};
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 
 /// Runs the command that was asked for.
 pub(crate) fn run(cli: Cli) -> Outcome {
     match cli.command {
         Command::Config(command) => config::run(&command),
+        Command::Demo(args) => demo::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::Discover(args) => discover::run(&args),
         Command::Emulate(args) => emulate::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Run(args) => run::run(&args),
-        _ => Err(Failure::Usage("not built yet".into())),
     }
 }

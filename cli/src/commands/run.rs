@@ -81,12 +81,14 @@ fn hooks<'a>(
     dump: Option<Dump>,
     mut told: impl FnMut(&Report) + 'a,
 ) -> Hooks<'a> {
-    let mut held = None;
+    let mut held: Option<IsSm> = None;
     let mut progress: Option<Progress> = None;
     Hooks {
         is_sm: Box::new(move |on| {
-            held = if on { Some(IsSm::set(port).map_err(|e| e.to_string())?) } else { None };
-            let _ = &held;
+            drop(held.take());
+            if on {
+                held = Some(IsSm::set(port).map_err(|e| e.to_string())?);
+            }
             Ok(())
         }),
         progress: Box::new(move |stage| {

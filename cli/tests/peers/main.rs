@@ -22,6 +22,7 @@ fn example(name: &str) -> String {
 }
 
 /// The seed of this run, printed; RSM_SEED repeats one.
+#[expect(clippy::print_stdout, reason = "shown when the test fails")]
 fn seed() -> u64 {
     let seed = std::env::var("RSM_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");

@@ -17,6 +17,7 @@
 //! No link is raised on a switch whose SwitchInfo or table was not confirmed in this round (B04).
 
 mod jobs;
+mod preview;
 mod quirks;
 mod report;
 mod steps;
@@ -32,6 +33,7 @@ use crate::observed::{Observed, ObservedNode};
 use crate::plan::Plan;
 use crate::request::{Answer, SmpRequest};
 pub use jobs::Job;
+pub use preview::{PlannedSet, preview};
 pub use quirks::Quirks;
 pub use report::{Failure, NotKept, SetCounts};
 use steps::Step;

@@ -1,0 +1,80 @@
+//! `rsm plan`: what `rsm run` would change. Only Gets are sent, and no file is touched but a damaged one, which is set aside.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use mad::transport::umad::{OpenOptions, UmadTransport};
+use serde::Serialize;
+use sm_core::apply::{Ground, KnownTables, PlannedSet, preview};
+use sm_core::config::Config;
+use sm_core::daemon;
+use sm_core::plan::{PlanInput, Verdict, plan};
+use sm_core::settings::SmSettings;
+use sm_core::store::{Restored, Store};
+use sm_core::sweep::SweepSettings;
+
+use crate::args::Plan;
+use crate::failure::{Outcome, complain};
+use crate::progress::Progress;
+use crate::{host, logging, out, settings};
+
+pub(super) fn run(args: &Plan) -> Outcome {
+    let config = settings::effective(&args.settings)?;
+    let log = logging::init(&config.log)?;
+    let restored = memory(&config)?;
+    let selected = host::select(&config.device)?;
+    let transport = host::captured(UmadTransport::open(&selected, &OpenOptions::client())?, None)?;
+    let progress = Progress::start(&log, "discovering");
+    let sm = SmSettings::from(&config);
+    let sweep = SweepSettings { read_tables: true, ..SweepSettings::default() };
+    let found = daemon::discover(&transport, sweep, sm.transactions, |now| {
+        progress.say(|| format!("{} nodes, {} answers", now.nodes, now.answered));
+    })?;
+    drop(progress);
+    for finding in &found.observed.findings {
+        complain(&finding.text);
+    }
+    let mut tables = KnownTables::default();
+    tables.take(found.tables);
+    let tables = Arc::new(tables);
+    let planned = plan(&PlanInput {
+        observed: Arc::clone(&found.observed),
+        settings: sm.plan,
+        memory: restored.lids,
+        stuck: BTreeSet::new(),
+        reassign: config.lids.reassign,
+        tables: Arc::clone(&tables),
+    })?;
+    let verdict = planned.verdict.clone();
+    let ground = Ground { tables, quirks: restored.quirks };
+    let sets = preview(Arc::new(planned), found.observed, ground);
+    if args.json { out::json(&Shown { verdict, sets }) } else { out::write(&as_text(&verdict, &sets)) }
+}
+
+#[derive(Serialize)]
+struct Shown {
+    verdict: Verdict,
+    sets: Vec<PlannedSet>,
+}
+
+/// What a subnet manager would remember. A state directory that is not there yet holds nothing, and is not made.
+fn memory(config: &Config) -> Outcome<Restored> {
+    if !config.state.dir.exists() {
+        return Ok(Restored::default());
+    }
+    let (_, restored) = Store::open(&config.state.dir)?;
+    for complaint in &restored.complaints {
+        complain(complaint);
+    }
+    Ok(restored)
+}
+
+fn as_text(verdict: &Verdict, sets: &[PlannedSet]) -> String {
+    let mut text = String::new();
+    for set in sets {
+        let _ = writeln!(text, "{}: {}: {}", set.node, set.attribute, set.changes);
+    }
+    let _ = writeln!(text, "{} Sets would be sent. {}", sets.len(), verdict.report);
+    text
+}
