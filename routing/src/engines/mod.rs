@@ -3,6 +3,7 @@
 
 mod acyclic;
 mod dor;
+mod dragonfly;
 mod file;
 mod fill;
 mod ftree;
@@ -27,6 +28,7 @@ use crate::fabric::SwitchGraph;
 use crate::routes::Routes;
 
 pub use dor::Dor;
+pub use dragonfly::{Dragonfly, DragonflyPlus};
 pub use file::FromFile;
 pub use ftree::FatTree;
 pub use lash::Lash;
@@ -110,8 +112,20 @@ pub trait RoutingEngine: Send + Sync {
 }
 
 /// The engines by their names.
-static ENGINES: [&dyn RoutingEngine; 10] =
-    [&MinHop, &UpDown, &DownUp, &FatTree, &Dor, &Sssp, &DfSssp, &Lash, &Nue, &FromFile];
+static ENGINES: [&dyn RoutingEngine; 12] = [
+    &MinHop,
+    &UpDown,
+    &DownUp,
+    &FatTree,
+    &Dor,
+    &Sssp,
+    &DfSssp,
+    &Lash,
+    &Nue,
+    &FromFile,
+    &Dragonfly,
+    &DragonflyPlus,
+];
 
 /// The word in a chain of engines that keeps [`route_chain`] from ending with `minhop`.
 pub const NO_FALLBACK: &str = "no_fallback";

@@ -1,5 +1,5 @@
 //! For every switch and target switch, the arcs that begin a best permitted path: the part of the work that depends on
-//! pairs of switches only.
+//! pairs of switches only. What is permitted is a sequence of phases, searched from the target outwards.
 //!
 //! A breadth-first search from 64 target switches at once, one bit each ("multi-source BFS", Then et al., VLDB 2014),
 //! over the reversed arcs. Cost: levels · arcs · switches / 64 word operations; memory: one bit for each (arc, target).
@@ -11,17 +11,37 @@ use crate::fabric::{SwitchGraph, SwitchIndex};
 /// Target switches that are searched together.
 pub(crate) const TARGETS: usize = 64;
 
-/// Which way an arc may be used.
+/// What an arc is, for engines that allow only some sequences.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 pub(crate) enum Turn {
-    /// Always.
-    Free,
-    /// Away from the roots; nothing but such arcs may follow.
-    Down,
+    /// Of no kind.
+    Free = 1,
+    /// Away from the roots.
+    Down = 2,
     /// Towards the roots.
-    Up,
-    /// Never.
-    Closed,
+    Up = 4,
+    /// Between switches of one group.
+    Local = 8,
+    /// Between groups.
+    Global = 16,
+}
+
+/// A part of a path, seen from its end: arcs of one kind, any number of them or one at most.
+#[derive(Clone, Copy, Debug)]
+struct Phase {
+    kinds: u8,
+    once: bool,
+}
+
+impl Phase {
+    const fn many(kind: Turn) -> Self {
+        Self { kinds: kind as u8, once: false }
+    }
+
+    const fn once(kind: Turn) -> Self {
+        Self { kinds: kind as u8, once: true }
+    }
 }
 
 /// The best first arcs.
@@ -46,27 +66,45 @@ impl NextHops {
 
     /// Shortest paths over all arcs; `weights` (1 to 255, by arc number) in place of 1 for each hop.
     pub(crate) fn shortest(graph: &SwitchGraph, weights: Option<&[u8]>) -> Self {
-        Self::search(graph, &|_| Turn::Free, weights)
+        Self::search(graph, &|_| Turn::Free, weights, &[Phase::many(Turn::Free)])
     }
 
     /// Shortest paths that never turn from [`Turn::Down`] to [`Turn::Up`], `turn` by arc number. Where a switch has a path
     /// downwards only, it takes the shortest of these: then whoever comes down through it goes on down. Switches without
-    /// any such path go on to a neighbour that has one.
+    /// any such path go on to a neighbour that has one, as with all kinds of sequences.
     pub(crate) fn up_down(graph: &SwitchGraph, turn: &(dyn Fn(usize) -> Turn + Sync)) -> Self {
-        Self::search(graph, turn, None)
+        Self::search(graph, turn, None, &[Phase::many(Turn::Down), Phase::many(Turn::Up)])
     }
 
-    fn search(graph: &SwitchGraph, turn: &(dyn Fn(usize) -> Turn + Sync), weights: Option<&[u8]>) -> Self {
+    /// Paths of at most one local hop, one global hop and one local hop.
+    pub(crate) fn local_global_local(graph: &SwitchGraph, turn: &(dyn Fn(usize) -> Turn + Sync)) -> Self {
+        let phases = [Phase::once(Turn::Local), Phase::once(Turn::Global), Phase::once(Turn::Local)];
+        Self::search(graph, turn, None, &phases)
+    }
+
+    /// Paths up, over at most one global hop, and down.
+    pub(crate) fn up_global_down(graph: &SwitchGraph, turn: &(dyn Fn(usize) -> Turn + Sync)) -> Self {
+        let phases = [Phase::many(Turn::Down), Phase::once(Turn::Global), Phase::many(Turn::Up)];
+        Self::search(graph, turn, None, &phases)
+    }
+
+    fn search(
+        graph: &SwitchGraph,
+        turn: &(dyn Fn(usize) -> Turn + Sync),
+        weights: Option<&[u8]>,
+        phases: &[Phase],
+    ) -> Self {
         let arcs = graph.all_arcs().len();
         let blocks = graph.switch_count().div_ceil(TARGETS);
         let switches = graph.switch_count();
         let mut masks = vec![0_u64; arcs * blocks];
         let mut illegal = vec![0_u64; switches * blocks];
         if arcs > 0 {
-            let turns: Vec<Turn> = (0..arcs).map(turn).collect();
+            let turns: Vec<u8> = (0..arcs).map(|arc| turn(arc) as u8).collect();
             let parts = masks.par_chunks_mut(arcs).zip(illegal.par_chunks_mut(switches));
             parts.enumerate().for_each(|(block, (masks, illegal))| {
-                Search { graph, turns: &turns, weights, masks, illegal, levels: Vec::new() }.run(block);
+                Search { graph, turns: &turns, weights, masks, illegal, levels: Vec::new() }
+                    .run(block, phases);
             });
         }
         Self { arcs, masks, illegal, switches }
@@ -88,7 +126,7 @@ impl NextHops {
 /// One block's search. `levels[l]` holds for each switch the targets that it reaches in exactly l by the phases so far.
 struct Search<'a> {
     graph: &'a SwitchGraph,
-    turns: &'a [Turn],
+    turns: &'a [u8],
     weights: Option<&'a [u8]>,
     masks: &'a mut [u64],
     illegal: &'a mut [u64],
@@ -96,7 +134,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn run(&mut self, block: usize) {
+    fn run(&mut self, block: usize, phases: &[Phase]) {
         let count = self.graph.switch_count();
         let first = block * TARGETS;
         let mut start = vec![0_u64; count];
@@ -106,36 +144,47 @@ impl Search<'_> {
         let all = if count - first >= TARGETS { u64::MAX } else { (1 << (count - first)) - 1 };
         let mut seen = start.clone();
         self.levels.push(start);
-        self.phase(&mut seen, all, |turn| matches!(turn, Turn::Free | Turn::Down));
-        if self.turns.contains(&Turn::Up) {
-            self.phase(&mut seen, all, |turn| turn == Turn::Up);
-            if seen.iter().any(|s| *s != all) {
-                let legal = seen.clone();
-                self.phase(&mut seen, all, |turn| turn != Turn::Closed);
-                for ((illegal, seen), legal) in self.illegal.iter_mut().zip(&seen).zip(legal) {
-                    *illegal = seen & !legal;
-                }
+        for phase in phases {
+            self.phase(&mut seen, all, *phase);
+        }
+        if phases.len() > 1 && seen.iter().any(|s| *s != all) {
+            let legal = seen.clone();
+            self.phase(&mut seen, all, Phase { kinds: u8::MAX, once: false });
+            for ((illegal, seen), legal) in self.illegal.iter_mut().zip(&seen).zip(legal) {
+                *illegal = seen & !legal;
             }
         }
     }
 
-    /// Relaxes level by level over the arcs that `open` lets through, until nothing new can come.
-    fn phase(&mut self, seen: &mut [u64], all: u64, open: impl Fn(Turn) -> bool) {
+    /// Relaxes level by level over the arcs of the phase's kind, until nothing new can come.
+    fn phase(&mut self, seen: &mut [u64], all: u64, phase: Phase) {
         let longest = self.weights.map_or(1, |w| w.iter().copied().max().unwrap_or(1).max(1));
+        // A phase of one hop starts from what the phases before it reached only.
+        let before = phase.once.then(|| self.levels.clone());
+        let levels = before.as_ref().map_or(usize::MAX, |b| b.len() + 1);
         let mut quiet = 0;
         let mut level = 1;
-        while quiet < usize::from(longest) || level < self.levels.len() {
+        while level < levels && (quiet < usize::from(longest) || level < self.levels.len()) {
             if self.levels.len() <= level {
                 self.levels.push(vec![0; seen.len()]);
             }
-            quiet = if self.relax(level, seen, all, &open) { 0 } else { quiet + 1 };
+            let found = self.relax(level, seen, all, phase.kinds, before.as_deref());
+            quiet = if found { 0 } else { quiet + 1 };
             level += 1;
         }
     }
 
-    fn relax(&mut self, level: usize, seen: &mut [u64], all: u64, open: &impl Fn(Turn) -> bool) -> bool {
+    fn relax(
+        &mut self,
+        level: usize,
+        seen: &mut [u64],
+        all: u64,
+        kinds: u8,
+        before: Option<&[Vec<u64>]>,
+    ) -> bool {
         let (done, rest) = self.levels.split_at_mut(level);
         let found = &mut rest[0];
+        let from = before.unwrap_or(done);
         let mut any = false;
         for s in 0..seen.len() {
             if seen[s] == all {
@@ -144,12 +193,14 @@ impl Search<'_> {
             let range = self.graph.offsets()[s] as usize..self.graph.offsets()[s + 1] as usize;
             let mut reached = 0;
             for arc in range {
-                if !open(self.turns[arc]) {
+                if self.turns[arc] & kinds == 0 {
                     continue;
                 }
                 let weight = self.weights.map_or(1, |w| usize::from(w[arc].max(1)));
-                let Some(from) = level.checked_sub(weight) else { continue };
-                let fresh = done[from][self.graph.all_arcs()[arc].to as usize] & !seen[s];
+                let Some(reach) = level.checked_sub(weight).and_then(|level| from.get(level)) else {
+                    continue;
+                };
+                let fresh = reach[self.graph.all_arcs()[arc].to as usize] & !seen[s];
                 self.masks[arc] |= fresh;
                 reached |= fresh;
             }

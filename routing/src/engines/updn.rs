@@ -69,8 +69,7 @@ impl RoutingEngine for DownUp {
         // Away from the hosts comes first here: what `ranks` calls down.
         let turned = |arc| match ranks.turn(graph, arc) {
             Turn::Down => Turn::Up,
-            Turn::Up => Turn::Down,
-            other => other,
+            _ => Turn::Down,
         };
         let hops = NextHops::up_down(graph, &turned);
         check_hosts(graph, &hops)?;
