@@ -1,6 +1,7 @@
 //! Every capture of a real fabric is read, routed and verified. The folder of captures is `RSM_CAPTURES`, or
 //! `shared/captures` of a folder above; where there is none the test says so, and checks two files of our own.
 #![allow(clippy::print_stdout, reason = "tests say what they leave out")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,7 @@
 //! ibdmchk (Debian package ibutils) and our verifier judge the same tables, written in opensm's formats. Where ibdmchk is not
 //! installed the tests say so and check our own verdict only.
 #![allow(clippy::print_stdout, reason = "tests say what they leave out")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::process::Command;
 
