@@ -6,6 +6,7 @@ use routing::fabric::{Node, Port, SwitchFacts};
 use zerocopy::FromZeros;
 use zerocopy::big_endian::{U16, U32, U64};
 
+use super::counters::Counters;
 use super::port::{DevicePort, ExtendedSpeeds};
 use super::{Device, SwitchTables};
 
@@ -89,6 +90,9 @@ impl Device {
             port.sl_to_vl.clear();
             port.vl_arbitration = None;
             port.m_key_violated = None;
+            let growth = std::mem::take(&mut port.counters.growth);
+            port.counters = Counters::default();
+            port.counters.growth = growth;
         }
         if let Some(tables) = &mut self.switch {
             tables.clear();
@@ -166,7 +170,7 @@ impl Maker<'_> {
             m_key_violated: None,
             client_reregisters: 0,
             loss: 0.0,
-            packets: (0, 0),
+            counters: Counters::default(),
         }
     }
 

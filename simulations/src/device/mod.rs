@@ -6,7 +6,9 @@
 //! Tables take the space of what was written, so that tens of thousands of devices fit in memory.
 
 mod build;
+mod counters;
 pub mod notices;
+mod pma;
 mod port;
 mod port_info;
 mod quirk;
@@ -20,6 +22,7 @@ mod tests;
 use mad::types::{Guid, NodeType, PortNum};
 use mad::wire::smp::{NodeInfo, Notice};
 
+pub use counters::{Counter, Counters, Growth};
 pub use port::{DevicePort, ExtendedSpeeds};
 pub use quirk::{Misbehaviour, Quirk};
 pub use sma::Answer;

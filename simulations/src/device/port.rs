@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use mad::types::{Lid, LinkSpeed, LinkWidth, PKey, PortNum, PortPhysState, PortState, Timestamp};
 use mad::wire::smp::PortInfo;
 
+use super::counters::Counters;
+
 /// In which form a device tells extended link speeds (B10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ExtendedSpeeds {
@@ -45,8 +47,8 @@ pub struct DevicePort {
     pub client_reregisters: u32,
     /// Datagrams lost on the way in, as a share (0 to 1).
     pub loss: f64,
-    /// A packet that came in, and one that left, in the port's life.
-    pub packets: (u64, u64),
+    /// What the port counts.
+    pub counters: Counters,
 }
 
 impl DevicePort {

@@ -6,6 +6,7 @@ use mad::types::{Lid, PortNum};
 use mad::wire::Method;
 
 use super::console::{Command, Place};
+use crate::device::Counter;
 use crate::device::{Device, Misbehaviour, Quirk};
 use crate::world::{End, World};
 
@@ -255,6 +256,9 @@ fn route(world: &World, from: &str, to: &str) -> Result<String, String> {
 
 /// Sets a performance counter by its name in the specification.
 fn set_counter(world: &mut World, end: End, counter: &str, value: u64) -> Result<String, String> {
-    let _ = (world, end, value);
-    Err(format!("`{counter}`: these devices have no performance counters"))
+    let name = counter.rsplit_once('.').map_or(counter, |(_, name)| name);
+    let counter = Counter::from_name(name)
+        .ok_or_else(|| format!("`{counter}` is no counter: expected one of {:?}", Counter::ALL))?;
+    port(world, end).counters.set(counter, value);
+    Ok(String::new())
 }

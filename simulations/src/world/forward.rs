@@ -6,6 +6,7 @@ use rand::RngExt;
 use routing::routes::NO_PORT;
 
 use super::{Drop, End, Packet, World};
+use crate::device::Counter;
 
 /// Hops after which a LID-routed packet is taken to go round in circles. No minimal route is longer.
 const HOP_LIMIT: u32 = 256;
@@ -54,8 +55,8 @@ impl World {
             let port = &mut self.devices[to.node as usize].ports[to.port.index()];
             port.info.set_port_state_raw(PortState::Active.to_wire());
         }
-        self.devices[from.node as usize].ports[from.port.index()].packets.1 += 1;
-        self.devices[to.node as usize].ports[to.port.index()].packets.0 += 1;
+        self.devices[from.node as usize].ports[from.port.index()].counters.sent();
+        self.devices[to.node as usize].ports[to.port.index()].counters.received();
         Ok(to)
     }
 
@@ -122,6 +123,10 @@ impl World {
         Ok((at, count as u32))
     }
 
+    fn count(&mut self, at: End, counter: Counter) {
+        self.devices[at.node as usize].ports[at.port.index()].counters.add(counter, 1);
+    }
+
     /// Walks a LID-routed packet by the tables of the switches on its way.
     pub(super) fn walk_by_lid(&mut self, from: End, packet: &Packet) -> Walked {
         let smp = packet.is_smp();
@@ -137,6 +142,7 @@ impl World {
                         return if own { Ok((at, hops)) } else { Err(Drop::WrongLid) };
                     }
                     if exit == NO_PORT || usize::from(exit) >= device.ports.len() {
+                        self.count(at, Counter::PortRcvSwitchRelayErrors);
                         return Err(Drop::NoEntry);
                     }
                     exit
@@ -152,7 +158,16 @@ impl World {
             if hops == HOP_LIMIT {
                 return Err(Drop::TooManyHops);
             }
-            at = self.cross(End { node: at.node, port: PortNum(exit) }, smp)?;
+            let exit = End { node: at.node, port: PortNum(exit) };
+            at = match self.cross(exit, smp) {
+                Ok(next) => next,
+                Err(reason) => {
+                    if reason == Drop::LinkDown {
+                        self.count(exit, Counter::PortXmitDiscards);
+                    }
+                    return Err(reason);
+                }
+            };
             hops += 1;
         }
     }

@@ -5,6 +5,7 @@ use mad::wire::smp::PortInfo;
 
 use super::queue::Event;
 use super::{End, World};
+use crate::device::Counter;
 
 const WIDEST_FIRST: [LinkWidth; 5] =
     [LinkWidth::X12, LinkWidth::X8, LinkWidth::X4, LinkWidth::X2, LinkWidth::X1];
@@ -152,6 +153,7 @@ impl World {
         let was_up = port.is_up();
         port.set_state(PortState::Down, phys);
         if was_up {
+            port.counters.add(Counter::LinkDownedCounter, 1);
             self.port_changed(end);
         }
     }

@@ -25,6 +25,7 @@ mod tests;
 use std::time::Duration;
 
 use mad::types::{Guid, PortNum, Timestamp};
+use mad::wire::perf::PerfMad;
 use mad::wire::smp::Smp;
 use mad::wire::{Method, MgmtClass, ids};
 use rand::{RngExt, SeedableRng};
@@ -253,6 +254,8 @@ impl World {
             && header.attribute_id.get() != ids::sm::SM_INFO;
         if subnet && for_device && self.asked_by(at, &packet).is_none() {
             self.subnet_management(at, &packet);
+        } else if class == MgmtClass::PERF && matches!(method, Method::GET | Method::SET) {
+            self.performance_management(at, &packet);
         } else {
             self.deliver(at, packet);
         }
@@ -273,6 +276,14 @@ impl World {
             let delay = self.config.response_time + answer.delay;
             self.answer(at, packet, answer.smp.into_mad(), delay);
         }
+    }
+
+    /// The device's performance agent answers.
+    fn performance_management(&mut self, at: End, packet: &Packet) {
+        self.stats.count_answered(&packet.mad.header);
+        let device = &mut self.devices[at.node as usize];
+        let answer = device.performance_management(&PerfMad::from_mad(packet.mad), self.now);
+        self.answer(at, packet, answer.into_mad(), self.config.response_time);
     }
 
     fn carry_out(&mut self, at: End, packet: &Packet, effect: Effect) {
