@@ -8,6 +8,8 @@ pub mod fields;
 pub mod lids;
 pub mod ports;
 pub mod routes;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
