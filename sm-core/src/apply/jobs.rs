@@ -8,6 +8,7 @@ use mad::wire::{Attribute, Status};
 use routing::fabric::{NodeId, PortRef};
 use routing::verify::transition::Write;
 
+use super::port_set::{leave_the_link_alone, modifier};
 use super::steps::{configuration, desired_block, switch_info, top_to_set, transition_block};
 use super::{Apply, Block, Failure, NotKept};
 use crate::plan::fields::{FieldSet, PortField};
@@ -75,12 +76,12 @@ impl Apply {
             }
             Job::Port { index, activate } => self.port_request(index, activate),
             Job::ReadDown { end } => {
-                let modifier = self.port_modifier(end);
+                let modifier = modifier(&self.observed, end);
                 Some(SmpRequest::get::<PortInfo>(self.path(end.node)?, self.guid(end.node)?, modifier))
             }
             Job::ReadPort { index, .. } => {
                 let end = self.plan.ports.get(index as usize)?.end;
-                let modifier = self.port_modifier(end);
+                let modifier = modifier(&self.observed, end);
                 Some(SmpRequest::get::<PortInfo>(self.observed.path_to(end)?, self.guid(end.node)?, modifier))
             }
         }
@@ -169,22 +170,6 @@ impl Apply {
         }
     }
 
-    /// The modifier of PortInfo: bit 31 where the port knows extended speeds, so that they are neither cleared nor
-    /// misread (B10).
-    fn port_modifier(&self, end: PortRef) -> u32 {
-        let node = self.observed.nodes.get(&end.node);
-        let switch = self.observed.fabric.get(end.node).is_some_and(routing::fabric::Node::is_switch);
-        let capability = if switch { mad::types::PortNum::MANAGEMENT } else { end.port };
-        let able = |info: &PortInfo| info.has_capability(PortInfo::CAP_EXTENDED_SPEEDS);
-        // One that claims to be able and shows no such speed has refused the bit already.
-        let shows = |info: &PortInfo| info.link_speed_ext_supported() | info.link_speed_ext2_supported() != 0;
-        let extended = node.is_some_and(|n| {
-            n.port_info(capability).is_some_and(able) && n.port_info(end.port).is_some_and(shows)
-        });
-        let bit = if extended && end.port.0 != 0 { PortInfo::MODIFIER_EXTENDED_SPEEDS } else { 0 };
-        u32::from(end.port.0) | bit
-    }
-
     fn port_request(&mut self, index: u32, activate: bool) -> Option<SmpRequest> {
         let plan = *self.plan.ports.get(index as usize)?;
         let mut asked = *self.observed.port_info(plan.end)?;
@@ -199,13 +184,13 @@ impl Apply {
         };
         leave_the_link_alone(&mut asked);
         asked.set_port_state_raw(state);
-        asked.set_client_reregister(u8::from(if activate {
-            plan.reregister
-        } else {
-            configuration.reregister
-        }));
+        let tell = if activate { plan.reregister } else { configuration.reregister };
+        asked.set_client_reregister(u8::from(tell));
+        if plan.reregister && (tell || (self.many_to_tell && !activate)) {
+            self.untold.extend(self.observed.fabric.port(plan.end).map(|p| p.guid));
+        }
         self.counts.add(PortInfo::ID);
-        let modifier = self.port_modifier(plan.end);
+        let modifier = modifier(&self.observed, plan.end);
         Some(SmpRequest::set(self.observed.path_to(plan.end)?, self.guid(plan.end.node)?, modifier, &asked))
     }
 
@@ -228,6 +213,7 @@ impl Apply {
         }
         if (activate && plan.reregister) || (!activate && wanted.reregister) {
             self.reregistered.insert(port_guid);
+            self.untold.remove(&port_guid);
         }
         self.check_state(&plan, activate, wanted.arm, &info);
     }
@@ -303,15 +289,4 @@ impl Apply {
             reason: reason.to_owned(),
         });
     }
-}
-
-/// Zeros, "no change", where a Set could disturb the link: states, width and speed (B10).
-fn leave_the_link_alone(info: &mut PortInfo) {
-    info.set_port_phys_state_raw(0);
-    info.set_link_down_default_state(0);
-    info.link_width_enabled = 0;
-    info.set_link_speed_enabled(0);
-    info.set_link_speed_ext_enabled(0);
-    let (active, supported) = (info.link_speed_ext2_active(), info.link_speed_ext2_supported());
-    info.set_link_speed_ext2(active, supported, 0);
 }

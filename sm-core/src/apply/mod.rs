@@ -18,6 +18,7 @@
 
 mod jobs;
 mod preview;
+mod port_set;
 mod quirks;
 mod report;
 mod steps;
@@ -26,7 +27,8 @@ mod tables;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use mad::types::{Guid, PortNum};
+use mad::types::{Guid, PortNum, PortState};
+use mad::wire::smp::PortInfo;
 use routing::fabric::NodeId;
 
 use crate::observed::{Observed, ObservedNode};
@@ -34,10 +36,14 @@ use crate::plan::Plan;
 use crate::request::{Answer, SmpRequest};
 pub use jobs::Job;
 pub use preview::{PlannedSet, preview};
+pub(crate) use port_set::reregister_request;
 pub use quirks::Quirks;
 pub use report::{Failure, NotKept, SetCounts};
 use steps::Step;
 pub use tables::{Block, KnownTables};
+
+/// More reregistrations than this at one time are spread over time.
+const MANY_TO_TELL: usize = 256;
 
 /// What apply starts from, and hands back changed by the replies.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +73,10 @@ pub struct Apply {
     stuck: BTreeSet<Guid>,
     /// Port GUIDs whose ClientReregister was confirmed.
     reregistered: BTreeSet<Guid>,
+    /// Port GUIDs that are to be told to register anew and are not confirmed.
+    untold: BTreeSet<Guid>,
+    /// Whether there are more ports in service to be told than should all come at once (B72).
+    many_to_tell: bool,
     /// Switches whose PortStateChange is set and was not cleared before their ports were read.
     read_before: BTreeSet<NodeId>,
     changed_meanwhile: Vec<(Guid, PortNum)>,
@@ -89,6 +99,8 @@ pub struct Applied {
     pub stuck: BTreeSet<Guid>,
     /// Port GUIDs whose ClientReregister was confirmed.
     pub reregistered: BTreeSet<Guid>,
+    /// Port GUIDs that have to be told to register anew by a Set of their own: too many for all at once, or not confirmed.
+    pub untold: BTreeSet<Guid>,
     /// Ports that were read as down, and were up when PortStateChange had been cleared.
     pub changed_meanwhile: Vec<(Guid, PortNum)>,
 }
@@ -97,6 +109,10 @@ impl Apply {
     /// Starts. `observed` is the picture that the plan was made from.
     pub fn new(plan: Arc<Plan>, observed: Arc<Observed>, ground: Ground) -> Self {
         let steps = steps::all(&plan);
+        let in_service =
+            |end| observed.port_info(end).and_then(PortInfo::port_state) == Some(PortState::Active);
+        let to_tell = plan.ports.iter().filter(|p| p.reregister && in_service(p.end)).count();
+        let many_to_tell = to_tell > MANY_TO_TELL;
         let changed = |n: &ObservedNode| n.switch_info.is_some_and(|info| info.port_state_change() != 0);
         let read_before = observed.nodes.iter().filter(|(_, n)| changed(n)).map(|(id, _)| *id).collect();
         Self {
@@ -113,6 +129,8 @@ impl Apply {
             counts: SetCounts::default(),
             stuck: BTreeSet::new(),
             reregistered: BTreeSet::new(),
+            untold: BTreeSet::new(),
+            many_to_tell,
             read_before,
             changed_meanwhile: Vec::new(),
         }
@@ -168,6 +186,7 @@ impl Apply {
             counts: self.counts,
             stuck: self.stuck,
             reregistered: self.reregistered,
+            untold: self.untold,
             changed_meanwhile: self.changed_meanwhile,
         }
     }

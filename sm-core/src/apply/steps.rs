@@ -214,7 +214,8 @@ pub(super) fn configuration(apply: &Apply, plan: &PortPlan) -> Configuration {
         FieldSet::difference(info, &plan.desired).without(apply.ground.quirks.of(guid, plan.end.port));
     let state = info.port_state();
     let arm = plan.activate && state == Some(PortState::Init) && may_rise(apply, plan.end);
-    let reregister = plan.reregister && !fields.is_empty() && state == Some(PortState::Active);
+    let reregister =
+        plan.reregister && !fields.is_empty() && state == Some(PortState::Active) && !apply.many_to_tell;
     Configuration { fields, arm, reregister }
 }
 

@@ -22,6 +22,7 @@ mod inline;
 mod report;
 mod role;
 mod rounds;
+mod tell;
 mod watch;
 mod wishes;
 
@@ -45,6 +46,7 @@ pub use inline::{Inline, Output};
 pub use report::{MadCounts, ManagerSeen, Report, Role, StageSeconds};
 use role::Standby;
 use rounds::Round;
+use tell::Tell;
 use watch::Watch;
 use wishes::Wishes;
 
@@ -55,6 +57,11 @@ enum Token {
     Apply(Job),
     /// NodeDescription of a renamed node.
     Renamed(Guid),
+    /// ClientReregister of a port in service.
+    Tell {
+        guid: Guid,
+        tries: u32,
+    },
     /// SMInfo of the master that a standby watches.
     Poll,
     /// HANDOVER to a better manager, or ACKNOWLEDGE of one that came to us.
@@ -114,6 +121,7 @@ pub struct Sm {
     plan: Option<Arc<Plan>>,
     wishes: Wishes,
     watch: Watch,
+    tell: Tell,
     /// Ports that came up between their reading and the clearing of PortStateChange.
     changed_meanwhile: Vec<(Guid, PortNum)>,
     round: Round,
@@ -146,6 +154,7 @@ impl Sm {
             plan: None,
             wishes: Wishes::default(),
             watch: Watch::default(),
+            tell: Tell::default(),
             changed_meanwhile: Vec::new(),
             round: Round::default(),
             standby: Standby::default(),
@@ -166,6 +175,11 @@ impl Sm {
             self.actions.push_back(Action::SetIsSm(true));
             self.wishes.full();
         }
+        if self.transactions.deadline().is_some_and(|at| at <= now) {
+            for completion in self.transactions.expired(now) {
+                self.complete(completion, now);
+            }
+        }
         match event {
             Event::Received(received) => match self.transactions.receive(&received, now) {
                 Some(completion) => self.complete(completion, now),
@@ -179,11 +193,7 @@ impl Sm {
             Event::SweepRequested => self.wishes.full(),
             Event::Settings(settings) => self.change_settings(*settings),
             Event::Planned(result) => self.planned(*result, now),
-            Event::Time => {
-                for completion in self.transactions.expired(now) {
-                    self.complete(completion, now);
-                }
-            }
+            Event::Time => {}
         }
         self.advance(now);
     }
@@ -203,7 +213,10 @@ impl Sm {
             return self.transactions.deadline(); // nothing begins before these have ended
         }
         match (&self.phase, self.role) {
-            (Phase::Idle, Role::Discovering | Role::Master) => self.round_due(),
+            (Phase::Idle, Role::Discovering | Role::Master) => {
+                let tell = self.tell.deadline().filter(|_| self.role == Role::Master);
+                [self.round_due(), tell].into_iter().flatten().min()
+            }
             (Phase::Idle, Role::Standby) => self.standby.deadline(),
             _ => None,
         }
@@ -262,6 +275,7 @@ impl Sm {
         match (completion.token, &mut self.phase) {
             (Token::Sweep(ask), Phase::Sweeping(sweep)) => sweep.answer(ask, &answer),
             (Token::Apply(job), Phase::Applying(apply)) => apply.answer(job, &answer),
+            (Token::Tell { guid, tries }, _) => self.told(guid, tries, &answer),
             (Token::Renamed(guid), _) => self.renamed_answered(guid, &answer),
             (Token::Poll, _) => self.polled(&answer, now),
             (Token::Sweep(_) | Token::Apply(_) | Token::Control, _) => {}

@@ -96,6 +96,7 @@ impl Sm {
             return self.standby_turn(now);
         }
         self.ask_renamed();
+        self.tell_some(now);
         let begins = self.round_due().is_some_and(|at| at <= now);
         if begins {
             self.begin_sweep(self.wishes.wants_full() || self.observed.is_none(), now);
@@ -192,6 +193,9 @@ impl Sm {
             report.count(&observed);
             report.seconds.sweep = seconds(now - self.round.sweep_began);
         }
+        if let Some(before) = self.observed.as_ref().filter(|_| changed) {
+            self.tell.compare(before, &observed);
+        }
         self.observed = Some(Arc::clone(&observed));
         if !self.local_port_is_up(&observed) {
             return self.link_is_down(now);
@@ -254,7 +258,10 @@ impl Sm {
 
     fn applied(&mut self, applied: Applied, now: Timestamp) {
         let Some(plan) = self.plan.clone() else { return };
-        let Applied { observed, ground, failures, not_kept, counts, stuck, changed_meanwhile, .. } = applied;
+        let Applied { observed, ground, failures, not_kept, counts, stuck, .. } = applied;
+        let changed_meanwhile = applied.changed_meanwhile;
+        self.tell.done(&applied.reregistered);
+        self.tell.add(applied.untold);
         self.ground = ground;
         self.stuck.extend(stuck);
         self.role = Role::Master;

@@ -199,6 +199,47 @@ fn b72_b73_clients_are_told_to_register_with_active_and_when_the_prefix_changes(
     rig.assert_quiet();
 }
 
+/// B37: a host that answered nothing for one sweep was dropped, and with it what it had registered, though its port stayed
+/// ACTIVE; back again, it is told.
+#[test]
+fn b37_a_host_that_was_away_without_noticing_is_told_to_register_anew() {
+    let mut rig = Rig::new(&two_switches());
+    rig.settle();
+    let node = rig.node("H2");
+    rig.world.device_mut(node).quirks.push(Quirk::always(Misbehaviour::Silence));
+    rig.tell(Event::SweepRequested);
+    rig.settle();
+    assert_eq!(rig.state("H2", 1), Some(PortState::Active));
+    rig.world.device_mut(node).quirks.clear();
+    let before = rig.world.device(node).ports[1].client_reregisters;
+    rig.run(Duration::from_secs(60));
+    assert!(rig.settle().is_complete(), "{:?}", rig.last().failures);
+    rig.run(Duration::from_secs(1));
+    assert_eq!(rig.world.device(node).ports[1].client_reregisters, before + 1);
+    assert_eq!(rig.world.device(rig.node("H1")).ports[1].client_reregisters, 1, "nobody else is");
+    rig.assert_quiet();
+}
+
+/// B72: where many ports in service have to be told, they are told over time, each once, and all of them.
+#[test]
+fn b72_many_reregistrations_are_spread_over_time() {
+    let mut rig = Rig::new(&tree(20, 2, 20));
+    rig.settle();
+    rig.run(Duration::from_secs(1));
+    rig.world.reset_stats();
+    let mut settings = SmSettings::default();
+    settings.plan.subnet_prefix = 0xfec0_0000_0000_0007;
+    rig.tell(Event::Settings(Box::new(settings)));
+    assert!(rig.settle().is_complete());
+    assert!(rig.world.stats().client_reregisters < 40, "{}", rig.world.stats().client_reregisters);
+    rig.run(Duration::from_millis(100));
+    let soon = rig.world.stats().client_reregisters;
+    assert!((100..300).contains(&soon), "2,000 a second: {soon}");
+    rig.run(Duration::from_secs(2));
+    assert_eq!(rig.world.stats().client_reregisters, 400 + 22, "hosts and switches, each once");
+    rig.assert_quiet();
+}
+
 #[test]
 fn a_port_that_went_to_active_by_itself_is_no_failure() {
     let mut rig = Rig::new(&two_switches());

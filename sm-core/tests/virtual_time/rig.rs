@@ -79,7 +79,7 @@ pub fn tree(leaves: u8, spines: u8, hosts: u8) -> Fabric {
     for leaf in 0..leaves {
         let id = plan.switch(&format!("L{leaf}"), hosts + spines);
         for host in 0..hosts {
-            let host_id = plan.host(&format!("H{}", leaf * hosts + host), 1);
+            let host_id = plan.host(&format!("H{}", u32::from(leaf) * u32::from(hosts) + u32::from(host)), 1);
             plan.cable(host_id, 1, id, host + 1);
         }
         leaf_ids.push(id);
