@@ -17,8 +17,8 @@
 //! No link is raised on a switch whose SwitchInfo or table was not confirmed in this round (B04).
 
 mod jobs;
-mod preview;
 mod port_set;
+mod preview;
 mod quirks;
 mod report;
 mod steps;
@@ -35,8 +35,8 @@ use crate::observed::{Observed, ObservedNode};
 use crate::plan::Plan;
 use crate::request::{Answer, SmpRequest};
 pub use jobs::Job;
-pub use preview::{PlannedSet, preview};
 pub(crate) use port_set::reregister_request;
+pub use preview::{PlannedSet, preview};
 pub use quirks::Quirks;
 pub use report::{Failure, NotKept, SetCounts};
 use steps::Step;
