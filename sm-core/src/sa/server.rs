@@ -148,6 +148,7 @@ impl Server {
             return;
         }
         if self.rmpp.receive(datagram, now) {
+            self.take_transfer_events(now);
             return;
         }
         if header.method().is_response() {
@@ -156,8 +157,11 @@ impl Server {
             self.statistics.dropped += u64::from(!answers_report);
             return;
         }
-        let requester = (datagram.address.lid, datagram.address.qpn);
-        let request = request_of(&datagram.mad, datagram.address);
+        self.queue_request(request_of(&datagram.mad, datagram.address), now);
+    }
+
+    fn queue_request(&mut self, request: Request, now: Timestamp) {
+        let requester = (request.source.lid, request.source.qpn);
         if self.waiting.line(&requester).any(|waiting| waiting.mad == request.mad) {
             self.statistics.duplicates += 1;
             return;
@@ -184,7 +188,7 @@ impl Server {
             self.rmpp.expired(now);
         }
         loop {
-            self.count_ended_transfers();
+            self.take_transfer_events(now);
             if let Some(datagram) = self.outgoing.pop_front() {
                 return Some(datagram);
             }
@@ -242,10 +246,17 @@ impl Server {
         }
     }
 
-    fn count_ended_transfers(&mut self) {
+    /// Counts transfers that ended, and queues requests that came in segments (GetMulti) as those of one datagram. No
+    /// attribute is served that needs more than a request's first segment.
+    fn take_transfer_events(&mut self, now: Timestamp) {
         while let Some(event) = self.rmpp.poll_event() {
-            let (Event::Sent(key) | Event::Failed { key, direction: Direction::Sending, .. }) = event else {
-                continue;
+            let key = match event {
+                Event::Sent(key) | Event::Failed { key, direction: Direction::Sending, .. } => key,
+                Event::Failed { direction: Direction::Receiving, .. } => continue,
+                Event::Received(message) => {
+                    self.queue_request(request_of(&message.head, message.address), now);
+                    continue;
+                }
             };
             if let Some(count) = self.transfers.get_mut(&key.peer) {
                 *count -= 1;

@@ -378,3 +378,37 @@ fn services_and_their_leases() {
     assert_eq!(status(&mut server, 1, Method::DELETE, mask, at(110_000)), Status::SA_NO_RECORDS);
     assert_eq!(by_name.header.attribute_id.get(), sa::SERVICE_RECORD);
 }
+
+/// B51: a request that comes by RMPP gets an answer too, be it that its attribute is not supported.
+#[test]
+fn b51_a_request_in_segments_is_answered() {
+    let snapshot = snapshot();
+    let mut server = Server::new(ServerConfig::default());
+    let (me, sa, now) = (address(&snapshot, 1), address(&snapshot, 0), Timestamp::ZERO);
+    let mut client = Rmpp::new(RmppConfig::default());
+    let mut head = SaMad::request(Method::GET_MULTI, sa::SERVICE_ASSOCIATION_RECORD, 0);
+    head.header.transaction_id.set(5);
+    client.send(sa, &head.into_mad(), vec![7; 900], now).unwrap();
+    let mut answers = Vec::new();
+    loop {
+        let mut quiet = true;
+        while let Some(datagram) = client.poll_send(now) {
+            quiet = false;
+            server.receive(&Datagram { address: me, mad: datagram.mad }, &snapshot, now);
+        }
+        while let Some(datagram) = server.poll_send(now) {
+            quiet = false;
+            assert_eq!(datagram.address, me);
+            if !client.receive(&Datagram { address: sa, mad: datagram.mad }, now) {
+                answers.push(SaMad::from_mad(datagram.mad));
+            }
+        }
+        if quiet {
+            break;
+        }
+    }
+    assert!(matches!(client.poll_event(), Some(Event::Sent(_))));
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers[0].header.method(), Method::GET_MULTI_RESP);
+    assert_eq!(answers[0].header.status(), Status::METHOD_ATTRIBUTE_NOT_SUPPORTED);
+}
