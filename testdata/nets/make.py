@@ -2,9 +2,13 @@
 """Writes the ibsim net files beside it. They are committed; run this again after a change here.
 
 Every cable is written at both ends, each with its speed. Line 2 holds the counts from which the tests choose the sizes
-of ibsim's tables. GUIDs are ibsim's own, counted up from the bases in the file's head.
+of ibsim's tables. GUIDs are ibsim's own.
+
+`make.py large DIRECTORY` writes two more for the benchmarks, too large to be committed: 2,592 and 11,664 hosts.
 """
 import itertools
+import os
+import sys
 
 SPEED = "4xEDR"
 
@@ -106,6 +110,31 @@ def dual_port():
     return net
 
 
+def tree3(hosts, groups, pods, middles, tops):
+    """Three levels: pods of `groups` leaves with `hosts` hosts each and `middles` middle switches; middle m of every pod
+    has a cable to each of the `tops` top switches of its own plane."""
+    net = Net()
+    names = [(p, g, h) for p in range(pods) for g in range(groups) for h in range(hosts)]
+    cas = [net.hca(f"H{i}") for i in range(len(names))]
+    low = {(p, g): net.switch(f"L{p}_{g}", hosts + middles) for p in range(pods) for g in range(groups)}
+    mid = {(p, m): net.switch(f"M{p}_{m}", groups + tops) for p in range(pods) for m in range(middles)}
+    top = {(m, t): net.switch(f"T{m}_{t}", pods) for m in range(middles) for t in range(tops)}
+    for ca, (p, g, _) in zip(cas, names):
+        net.cable(ca, low[p, g], 1, _ + 1)
+    for p, g, m in itertools.product(range(pods), range(groups), range(middles)):
+        net.cable(low[p, g], mid[p, m], hosts + m + 1, g + 1)
+    for p, m, t in itertools.product(range(pods), range(middles), range(tops)):
+        net.cable(mid[p, m], top[m, t], groups + t + 1, p + 1)
+    return net
+
+
+if sys.argv[1:2] == ["large"]:
+    folder = sys.argv[2]
+    tree(72, 36, 36, 1).write(os.path.join(folder, "tree2592.net"), "fat tree of two levels: 2592 hosts")
+    tree3(18, 18, 36, 18, 18).write(os.path.join(folder, "tree11664.net"), "fat tree of three levels: 11664 hosts")
+    sys.exit()
+
+os.chdir(os.path.dirname(os.path.abspath(__file__)))
 two_switches().write("two-switches.net", "two switches joined by three cables, two hosts each")
 tree(6, 6, 3, 2).write("tree36.net", "fat tree of two levels: 36 hosts, 6 leaves, 3 spines, two cables between each")
 torus(4, 4).write("torus4x4.net", "torus of 4 by 4 switches with one host each")
