@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::io::ErrorKind;
 
 use mad::transport::umad::{Device, DevicePort, SelectError};
+use mad::types::NodeType;
 use serde::Serialize;
 
 use crate::args::Devices;
@@ -68,7 +69,12 @@ fn why_not(port: &DevicePort) -> Option<String> {
 /// The lines of one device. Unknown facts leave their line out.
 fn describe(text: &mut String, device: &Device) {
     let mut lines = Lines { text, indent: 0 };
-    let kind = device.node_type.map_or_else(|| "Device".to_owned(), |kind| format!("{kind:?}"));
+    let kind = match device.node_type {
+        Some(NodeType::Ca) => "CA",
+        Some(NodeType::Switch) => "Switch",
+        Some(NodeType::Router) => "Router",
+        None => "Device",
+    };
     lines.title(&format!("{kind} '{}'", device.name));
     lines.fact("Type", device.hca_type.as_ref());
     lines.fact("Board", device.board_id.as_ref());
@@ -88,7 +94,7 @@ fn describe(text: &mut String, device: &Device) {
 }
 
 fn describe_port(lines: &mut Lines<'_>, port: &DevicePort) {
-    lines.fact("State", port.state.map(|s| format!("{s:?}")).as_ref());
+    lines.fact("State", port.state.map(|s| format!("{s:?}").to_uppercase()).as_ref());
     lines.fact("Physical state", port.phys_state.map(|s| format!("{s:?}")).as_ref());
     lines.fact("Link layer", Some(&port.link_layer));
     lines.fact("Rate", port.rate.as_ref());

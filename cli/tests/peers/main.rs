@@ -8,8 +8,10 @@ mod sa;
 mod sim;
 mod wire;
 
+mod bad_input;
 mod bring_up;
 mod changes;
+mod devices;
 mod harness;
 
 /// An example program of this crate; cargo builds them with the tests.
