@@ -18,6 +18,7 @@ mod sssp;
 mod targets;
 #[cfg(test)]
 mod testing;
+mod torus;
 mod updn;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ pub use lash::Lash;
 pub use minhop::MinHop;
 pub use nue::Nue;
 pub use sssp::{DfSssp, Sssp};
+pub use torus::TorusTwoQos;
 pub use updn::{DownUp, UpDown};
 
 /// What operators steer engines with.
@@ -112,7 +114,7 @@ pub trait RoutingEngine: Send + Sync {
 }
 
 /// The engines by their names.
-static ENGINES: [&dyn RoutingEngine; 12] = [
+static ENGINES: [&dyn RoutingEngine; 13] = [
     &MinHop,
     &UpDown,
     &DownUp,
@@ -125,6 +127,7 @@ static ENGINES: [&dyn RoutingEngine; 12] = [
     &FromFile,
     &Dragonfly,
     &DragonflyPlus,
+    &TorusTwoQos,
 ];
 
 /// The word in a chain of engines that keeps [`route_chain`] from ending with `minhop`.
@@ -166,3 +169,6 @@ pub fn route_chain<S: AsRef<str>>(
     }
     Err(refused)
 }
+
+#[cfg(test)]
+mod tests;

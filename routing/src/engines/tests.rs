@@ -1,0 +1,90 @@
+use super::*;
+use crate::fabric::testing;
+use crate::verify::{self, Options};
+
+/// B21: the chain says which engine ran and why those before it did not; nothing of them shows in the tables.
+#[test]
+fn b21_a_chain_names_who_routed_and_why_the_others_refused() {
+    let graph = SwitchGraph::new(&testing::torus(&[5], 1, 0));
+    let input = RoutingInput { data_vls: 1, ..RoutingInput::default() };
+    let (routes, refused) =
+        route_chain(&["ftree", "torus-2QoS", "no_such", "dfsssp"], &graph, &input).unwrap();
+    assert_eq!(routes.engine, "minhop");
+    assert!(routes == MinHop.route(&graph, &input).unwrap());
+    let reasons: Vec<String> = refused.iter().map(ToString::to_string).collect();
+    assert_eq!(reasons.len(), 4, "{reasons:?}");
+    assert!(reasons[0].starts_with("ftree: no level of switches"), "{reasons:?}");
+    assert_eq!(reasons[1], "torus-2qos: needs 2 virtual lanes, the links have 1");
+    assert!(
+        reasons[2].starts_with("no routing engine is called `no_such`; there are: minhop, updn"),
+        "{reasons:?}"
+    );
+    assert!(reasons[3].starts_with("dfsssp: needs 2 virtual lanes"), "{reasons:?}");
+    let none = route_chain(&["ftree", NO_FALLBACK], &graph, &input).unwrap_err();
+    assert_eq!(none.len(), 1);
+}
+
+/// Fabrics without switches, hosts or links are routed or refused by every engine, and never a panic.
+#[test]
+fn every_engine_survives_fabrics_with_nothing_in_them() {
+    let mut lone = testing::Builder::new(4);
+    lone.switch();
+    let mut pair = testing::Builder::new(4);
+    let (a, b) = (pair.switch(), pair.switch());
+    pair.link(a, b);
+    let mut apart = testing::Builder::new(4);
+    for _ in 0..2 {
+        let s = apart.switch();
+        apart.host(s);
+    }
+    let fabrics = [crate::fabric::Fabric::new(), lone.finish(0), pair.finish(0), apart.finish(1)];
+    for fabric in &fabrics {
+        let graph = SwitchGraph::new(fabric);
+        for name in names() {
+            let engine = by_name(name).unwrap();
+            for data_vls in [0, 1, 8] {
+                let input = RoutingInput { data_vls, ..RoutingInput::default() };
+                match engine.route(&graph, &input) {
+                    Ok(routes) => {
+                        let report = verify::check(&graph, &routes, Options::default());
+                        assert!(report.reaches_all(), "{report}");
+                    }
+                    Err(error) => assert!(!error.to_string().is_empty()),
+                }
+            }
+        }
+    }
+}
+
+/// The tables depend on GUIDs and cables, not on the order in which nodes were found.
+#[test]
+fn the_order_of_discovery_makes_no_difference() {
+    let fabric = testing::fat_tree(&[2, 3, 2], &[1, 2, 2], 0);
+    let mut reversed = crate::fabric::Fabric::new();
+    let ids: Vec<_> = fabric.node_ids().collect();
+    for id in ids.iter().rev() {
+        let node = fabric.node(*id);
+        let mut copy =
+            crate::fabric::Node::new(node.kind, node.guid, node.description.clone(), node.num_ports);
+        for ((_, from), to) in node.numbered_ports().zip(copy.ports.iter_mut().flatten()) {
+            (to.lid, to.lmc, to.state) = (from.lid, from.lmc, from.state);
+        }
+        reversed.add_node(copy).unwrap();
+    }
+    let mut links: Vec<_> = fabric.links().copied().collect();
+    links.reverse();
+    for link in links {
+        let end = |end: crate::fabric::PortRef| crate::fabric::PortRef {
+            node: reversed.find(fabric.node(end.node).guid).unwrap(),
+            port: end.port,
+        };
+        let (a, b) = (end(link.b), end(link.a));
+        reversed.connect(a, b).unwrap();
+    }
+    let (one, other) = (SwitchGraph::new(&fabric), SwitchGraph::new(&reversed));
+    for name in names() {
+        let input = RoutingInput { data_vls: 8, ..RoutingInput::default() };
+        let engine = by_name(name).unwrap();
+        assert!(engine.route(&one, &input) == engine.route(&other, &input), "{name}");
+    }
+}
