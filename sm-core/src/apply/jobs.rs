@@ -239,7 +239,7 @@ impl Apply {
                 self.stuck.insert(port_guid);
             }
             if !missed.is_empty() {
-                let ended = status.map_or("no answer".into(), |status| format!("status {status}"));
+                let ended = status.map_or_else(|| "no answer".into(), |status| format!("status {status}"));
                 return self.failed_because(plan.end.node, what, &format!("{ended}, {missed} not confirmed"));
             }
         }

@@ -12,7 +12,7 @@ use sm_core::settings::SmSettings;
 use sm_core::sm::{Event, Inline, Output, Report, Role, Sm};
 use sm_core::store::Restored;
 
-pub struct SmAgent(pub Inline);
+pub(crate) struct SmAgent(pub(crate) Inline);
 
 impl Agent for SmAgent {
     fn accepts(&self, mad: &Mad) -> bool {
@@ -38,29 +38,29 @@ impl Agent for SmAgent {
 
 /// A fabric under construction: nodes by name.
 #[derive(Default)]
-pub struct Plan {
-    pub fabric: Fabric,
+pub(crate) struct Plan {
+    pub(crate) fabric: Fabric,
 }
 
 impl Plan {
-    pub fn switch(&mut self, name: &str, ports: u8) -> NodeId {
+    pub(crate) fn switch(&mut self, name: &str, ports: u8) -> NodeId {
         let guid = Guid(0x5000 + self.fabric.node_count() as u64 * 0x10);
         self.fabric.add_node(Node::new(NodeType::Switch, guid, name, ports)).unwrap()
     }
 
-    pub fn host(&mut self, name: &str, ports: u8) -> NodeId {
+    pub(crate) fn host(&mut self, name: &str, ports: u8) -> NodeId {
         let guid = Guid(0x1000 + self.fabric.node_count() as u64 * 0x10);
         self.fabric.add_node(Node::new(NodeType::Ca, guid, name, ports)).unwrap()
     }
 
-    pub fn cable(&mut self, a: NodeId, a_port: u8, b: NodeId, b_port: u8) {
+    pub(crate) fn cable(&mut self, a: NodeId, a_port: u8, b: NodeId, b_port: u8) {
         let end = |node, port| PortRef { node, port: PortNum(port) };
         self.fabric.connect(end(a, a_port), end(b, b_port)).unwrap();
     }
 }
 
 /// Two switches of 8 ports joined by two cables (ports 7 and 8), hosts H0 and H1 on the first, H2 and H3 on the second.
-pub fn two_switches() -> Fabric {
+pub(crate) fn two_switches() -> Fabric {
     let mut plan = Plan::default();
     let hosts: Vec<NodeId> = (0..4).map(|i| plan.host(&format!("H{i}"), 1)).collect();
     let switches = [plan.switch("S0", 8), plan.switch("S1", 8)];
@@ -73,7 +73,7 @@ pub fn two_switches() -> Fabric {
 }
 
 /// `leaves` leaf switches with `hosts` hosts each, every leaf joined to each of `spines` spine switches.
-pub fn tree(leaves: u8, spines: u8, hosts: u8) -> Fabric {
+pub(crate) fn tree(leaves: u8, spines: u8, hosts: u8) -> Fabric {
     let mut plan = Plan::default();
     let mut leaf_ids = Vec::new();
     for leaf in 0..leaves {
@@ -93,18 +93,18 @@ pub fn tree(leaves: u8, spines: u8, hosts: u8) -> Fabric {
     plan.fabric
 }
 
-pub struct Rig {
-    pub world: World,
-    pub sm: AgentId,
+pub(crate) struct Rig {
+    pub(crate) world: World,
+    pub(crate) sm: AgentId,
 }
 
 impl Rig {
     /// A fabric with a subnet manager on port 1 of H0.
-    pub fn new(fabric: &Fabric) -> Self {
+    pub(crate) fn new(fabric: &Fabric) -> Self {
         Self::with(fabric, Config::default(), SmSettings::default(), |_| ())
     }
 
-    pub fn with(
+    pub(crate) fn with(
         fabric: &Fabric,
         config: Config,
         settings: SmSettings,
@@ -116,30 +116,30 @@ impl Rig {
         Self { world, sm }
     }
 
-    pub fn inline(&self) -> &Inline {
+    pub(crate) fn inline(&self) -> &Inline {
         &self.world.agent::<SmAgent>(self.sm).unwrap().0
     }
 
-    pub fn reports(&self) -> &[Report] {
+    pub(crate) fn reports(&self) -> &[Report] {
         &self.inline().reports
     }
 
-    pub fn last(&self) -> &Report {
+    pub(crate) fn last(&self) -> &Report {
         self.reports().last().expect("no round has ended yet")
     }
 
-    pub fn role(&self) -> Role {
+    pub(crate) fn role(&self) -> Role {
         self.inline().sm.role()
     }
 
     /// Runs for so long.
-    pub fn run(&mut self, time: Duration) {
+    pub(crate) fn run(&mut self, time: Duration) {
         let until = self.world.now() + time;
         self.world.run_until(until);
     }
 
     /// Runs until the manager has nothing left to do in a hurry. Panics when that takes more than an hour.
-    pub fn settle(&mut self) -> Report {
+    pub(crate) fn settle(&mut self) -> Report {
         let until = self.world.now() + Duration::from_secs(3600);
         let sm = self.sm;
         let done = self.world.run_while(until, |world| {
@@ -151,42 +151,42 @@ impl Rig {
     }
 
     /// Hands the manager an event.
-    pub fn tell(&mut self, event: Event) {
+    pub(crate) fn tell(&mut self, event: Event) {
         let now = self.world.now();
         self.world.agent_mut::<SmAgent>(self.sm).unwrap().0.handle(event, now);
         self.world.pump(self.sm);
     }
 
-    pub fn node(&self, name: &str) -> u32 {
+    pub(crate) fn node(&self, name: &str) -> u32 {
         self.world.find_name(name).unwrap_or_else(|| panic!("no node {name}"))
     }
 
-    pub fn end(&self, name: &str, port: u8) -> End {
+    pub(crate) fn end(&self, name: &str, port: u8) -> End {
         End::new(self.node(name), port)
     }
 
-    pub fn port_info(&self, name: &str, port: u8) -> PortInfo {
+    pub(crate) fn port_info(&self, name: &str, port: u8) -> PortInfo {
         self.world.device(self.node(name)).port(PortNum(port)).unwrap().info
     }
 
-    pub fn state(&self, name: &str, port: u8) -> Option<PortState> {
+    pub(crate) fn state(&self, name: &str, port: u8) -> Option<PortState> {
         self.port_info(name, port).port_state()
     }
 
-    pub fn lid(&self, name: &str, port: u8) -> u16 {
+    pub(crate) fn lid(&self, name: &str, port: u8) -> u16 {
         self.port_info(name, port).base_lid.get()
     }
 
     /// Everything in the simulated devices is right.
     #[track_caller]
-    pub fn assert_right(&self) {
+    pub(crate) fn assert_right(&self) {
         let verdict = self.world.check();
         assert!(verdict.is_right(false), "{verdict}");
     }
 
     /// A further full sweep sends no Set.
     #[track_caller]
-    pub fn assert_quiet(&mut self) {
+    pub(crate) fn assert_quiet(&mut self) {
         self.world.reset_stats();
         let rounds = self.reports().len();
         self.tell(Event::SweepRequested);
@@ -196,24 +196,24 @@ impl Rig {
         assert_eq!(self.world.stats().client_reregisters, 0);
     }
 
-    pub fn sets(&self, attribute: u16) -> u64 {
+    pub(crate) fn sets(&self, attribute: u16) -> u64 {
         self.world.stats().sent_smps(Method::SET, attribute)
     }
 
-    pub fn gets(&self, attribute: u16) -> u64 {
+    pub(crate) fn gets(&self, attribute: u16) -> u64 {
         self.world.stats().sent_smps(Method::GET, attribute)
     }
 }
 
 /// Puts a subnet manager on port 1 of a node.
-pub fn attach(world: &mut World, name: &str, settings: SmSettings, restored: Restored) -> AgentId {
+pub(crate) fn attach(world: &mut World, name: &str, settings: SmSettings, restored: Restored) -> AgentId {
     let node = world.find_name(name).unwrap();
     let sm = Sm::new(settings, restored, false, 0x1000 * (node + 1));
     world.attach(End::new(node, 1), Box::new(SmAgent(Inline::new(sm)))).unwrap()
 }
 
-pub const NODE_INFO: u16 = NodeInfo::ID;
-pub const NODE_DESCRIPTION: u16 = NodeDescription::ID;
-pub const PORT_INFO: u16 = PortInfo::ID;
-pub const SWITCH_INFO: u16 = SwitchInfo::ID;
-pub const LFT: u16 = LinearForwardingTable::ID;
+pub(crate) const NODE_INFO: u16 = NodeInfo::ID;
+pub(crate) const NODE_DESCRIPTION: u16 = NodeDescription::ID;
+pub(crate) const PORT_INFO: u16 = PortInfo::ID;
+pub(crate) const SWITCH_INFO: u16 = SwitchInfo::ID;
+pub(crate) const LFT: u16 = LinearForwardingTable::ID;
