@@ -188,8 +188,12 @@ fn b24_looks_end_where_a_walk_from_nothing_ends() {
             for _ in 0..rng.random_range(1..4) {
                 let (end, far) = cables[rng.random_range(0..cables.len())];
                 match rng.random_range(0..4) {
-                    0 => drop(rig.world.unlink(end)),
-                    1 => drop(rig.world.relink(end)),
+                    0 => {
+                        rig.world.unlink(end);
+                    }
+                    1 => {
+                        rig.world.relink(end);
+                    }
                     2 => {
                         rig.world.unlink(end);
                         rig.run(Duration::from_millis(rng.random_range(0..80)));

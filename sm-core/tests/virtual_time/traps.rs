@@ -114,12 +114,12 @@ fn b11_a_flapping_link_does_not_keep_settings_from_being_taken_up() {
     let end = rig.end("L1", 4);
     for flap in 0..300_u64 {
         let at = rig.world.now() + Duration::from_millis(flap * 200);
-        rig.world.at(
-            at,
-            move |world| {
-                if flap % 2 == 0 { drop(world.unlink(end)) } else { drop(world.relink(end)) }
-            },
-        );
+        rig.world.at(at, move |world| {
+            let pull = flap % 2 == 0;
+            if pull && world.unlink(end).is_none() || !pull && !world.relink(end) {
+                panic!("the link is where the flap before left it");
+            }
+        });
     }
     rig.run(Duration::from_secs(5));
     let mut settings = sm_core::settings::SmSettings::default();
