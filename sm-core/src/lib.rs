@@ -4,6 +4,7 @@
 pub mod apply;
 pub mod config;
 pub mod daemon;
+pub mod multicast;
 pub mod observed;
 pub mod plan;
 pub mod request;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use mad::types::{Gid, Guid, Lid, PKey};
 use routing::fabric::{PortRef, SwitchGraph, SwitchIndex};
+use routing::multicast::MulticastTables;
 use routing::routes::Routes;
 
 pub use self::links::Limits;
@@ -72,6 +73,11 @@ impl EndPort {
         self.link.filter(|_| !self.is_switch()).unwrap_or(self.own)
     }
 
+    /// The switch that the port is attached to and its port that leads there; port 0 where the port is the switch itself.
+    pub fn attachment(&self) -> Option<(SwitchIndex, u8)> {
+        self.link.and(self.switch).map(|switch| (switch, self.port))
+    }
+
     /// Whether this is port 0 of a switch.
     pub const fn is_switch(&self) -> bool {
         self.switch.is_some() && self.port == 0
@@ -118,6 +124,8 @@ pub struct Snapshot {
     pub routes: Arc<Routes>,
     /// The subnet manager itself.
     pub sm: SmFacts,
+    /// The multicast tables that the switches confirmed.
+    pub multicast: Arc<MulticastTables>,
     /// All ports with a LID, sorted by LID.
     ends: Vec<EndPort>,
     links: LinkTable,
@@ -146,7 +154,8 @@ impl Snapshot {
             by_port_guid.insert(port.guid, index as u32);
             by_lid[port.lid.index()..port.lid.index() + (1 << port.lmc)].fill(index as u32);
         }
-        Self { generation, observed, graph, routes, sm, ends, links, by_lid, by_port_guid }
+        let multicast = Arc::default();
+        Self { generation, observed, graph, routes, sm, multicast, ends, links, by_lid, by_port_guid }
     }
 
     /// The same with the P_Key tables of the end ports that are in `tables`.
@@ -157,6 +166,13 @@ impl Snapshot {
                 port.pkeys = table.iter().copied().filter(|key| key.is_valid()).collect();
             }
         }
+        self
+    }
+
+    /// The same with other multicast tables, those of the switches in the order of [`Snapshot::graph`].
+    #[must_use]
+    pub fn with_multicast(mut self, generation: u64, tables: Arc<MulticastTables>) -> Self {
+        (self.generation, self.multicast) = (generation, tables);
         self
     }
 

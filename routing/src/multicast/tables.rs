@@ -96,6 +96,16 @@ impl MulticastTables {
         MftBlock { switch, block, position, masks }
     }
 
+    /// Enters one block.
+    pub fn set_block(&mut self, block: &MftBlock) {
+        for (index, mask) in (block.block * MFT_BLOCK..).zip(block.masks) {
+            let Some(mlid) = MulticastLid::new(MulticastLid::MIN.get().saturating_add(index)) else { return };
+            let mut ports = self.ports(block.switch, mlid);
+            ports.set_mask(block.position, mask);
+            self.set_ports(block.switch, mlid, ports);
+        }
+    }
+
     /// The blocks of `self` that differ from those of `old`, at every position that the switches have ports for (B39).
     pub fn difference<'a>(
         &'a self,

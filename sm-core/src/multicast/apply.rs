@@ -1,0 +1,187 @@
+//! Brings the multicast tables of the switches to what was planned, sans-IO like the other stages.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use mad::types::Guid;
+use mad::wire::smp::MulticastForwardingTable;
+use routing::fabric::SwitchGraph;
+use routing::multicast::{MftBlock, MulticastTables};
+use zerocopy::FromZeros;
+
+use super::KnownMulticast;
+use crate::observed::Observed;
+use crate::request::{Answer, SmpRequest};
+
+/// A read or a write of one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MftJob {
+    switch: u32,
+    block: u16,
+    position: u8,
+    write: bool,
+}
+
+/// Steps with a barrier between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Blocks that the plan uses and that are not known.
+    Read,
+    /// Ports that are no longer used are taken away.
+    Remove,
+    /// New ports come.
+    Add,
+    Done,
+}
+
+/// A multicast plan being applied.
+#[derive(Debug)]
+pub struct MulticastApply {
+    graph: Arc<SwitchGraph>,
+    observed: Arc<Observed>,
+    goal: Arc<MulticastTables>,
+    /// What the present step brings about.
+    step: MulticastTables,
+    known: KnownMulticast,
+    stage: Stage,
+    queue: VecDeque<MftJob>,
+    outstanding: usize,
+    sets: u64,
+    failures: Vec<String>,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub struct MulticastApplied {
+    /// What the switches hold now.
+    pub known: KnownMulticast,
+    /// Blocks set.
+    pub sets: u64,
+    /// What was not confirmed, one line each.
+    pub failures: Vec<String>,
+}
+
+impl MulticastApply {
+    /// Starts. `graph` is the one that `goal` was planned on.
+    pub fn new(
+        graph: Arc<SwitchGraph>,
+        observed: Arc<Observed>,
+        goal: Arc<MulticastTables>,
+        mut known: KnownMulticast,
+    ) -> Self {
+        known.retain_present(&graph);
+        let mut apply = Self {
+            graph,
+            observed,
+            goal,
+            step: MulticastTables::default(),
+            known,
+            stage: Stage::Read,
+            queue: VecDeque::new(),
+            outstanding: 0,
+            sets: 0,
+            failures: Vec::new(),
+        };
+        apply.queue = apply.unknown_blocks().collect();
+        apply
+    }
+
+    /// The next request; `None` when nothing can be sent before an answer comes, or at all.
+    pub fn next_request(&mut self) -> Option<(SmpRequest, MftJob)> {
+        loop {
+            while let Some(job) = self.queue.pop_front() {
+                if let Some(request) = self.request(job) {
+                    self.outstanding += 1;
+                    return Some((request, job));
+                }
+            }
+            if self.outstanding > 0 || self.stage == Stage::Done {
+                return None;
+            }
+            self.begin_next_stage();
+        }
+    }
+
+    /// Takes the end of a request.
+    pub fn answer(&mut self, job: MftJob, answer: &Answer) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+        let guid = self.graph.guid(job.switch);
+        let asked = self.step.block(job.switch, job.block, job.position);
+        match answer.attribute::<MulticastForwardingTable>() {
+            Some(table) => {
+                let came = MftBlock { masks: table.port_masks.map(|mask| mask.get()), ..asked };
+                if job.write && came != asked {
+                    self.fail(job, "other content came back");
+                }
+                self.known.confirm(guid, &came);
+            }
+            None if job.write => {
+                self.known.doubt(guid, job.block, job.position);
+                self.fail(job, &answer.in_words());
+            }
+            // Not to be read: it will be written as if it were empty.
+            None => {}
+        }
+    }
+
+    /// Whether nothing is in flight and no step is left. Call [`MulticastApply::next_request`] until it gives `None` before.
+    pub fn is_done(&self) -> bool {
+        self.outstanding == 0 && self.queue.is_empty() && self.stage == Stage::Done
+    }
+
+    /// Closes it when it is done.
+    pub fn finish(self) -> MulticastApplied {
+        MulticastApplied { known: self.known, sets: self.sets, failures: self.failures }
+    }
+
+    /// Blocks with planned entries on switches where they are not known.
+    fn unknown_blocks(&self) -> impl Iterator<Item = MftJob> {
+        let unknown = |switch: u32| {
+            let guid = self.graph.guid(switch);
+            let positions = self.graph.num_ports(switch) / 16 + 1;
+            let all = (0..self.goal.blocks(switch)).flat_map(move |b| (0..positions).map(move |p| (b, p)));
+            all.filter(move |(block, position)| !self.known.knows(guid, *block, *position))
+                .map(move |(block, position)| MftJob { switch, block, position, write: false })
+        };
+        (0..self.graph.switch_count() as u32).flat_map(unknown)
+    }
+
+    fn begin_next_stage(&mut self) {
+        let current = self.known.tables(&self.graph);
+        (self.stage, self.step) = match self.stage {
+            Stage::Read => (Stage::Remove, self.goal.common(&current)),
+            Stage::Remove => (Stage::Add, (*self.goal).clone()),
+            Stage::Add | Stage::Done => {
+                self.stage = Stage::Done;
+                return;
+            }
+        };
+        let due = self.step.difference(&current, &self.graph);
+        let job = |b: MftBlock| MftJob { switch: b.switch, block: b.block, position: b.position, write: true };
+        self.queue = due.map(job).collect();
+    }
+
+    fn request(&mut self, job: MftJob) -> Option<SmpRequest> {
+        let (path, guid) = self.place(job)?;
+        let modifier = MulticastForwardingTable::modifier(job.position, job.block);
+        if !job.write {
+            return Some(SmpRequest::get::<MulticastForwardingTable>(path, guid, modifier));
+        }
+        let mut table = MulticastForwardingTable::new_zeroed();
+        let masks = self.step.block(job.switch, job.block, job.position).masks;
+        table.port_masks.iter_mut().zip(masks).for_each(|(slot, mask)| slot.set(mask));
+        self.sets += 1;
+        Some(SmpRequest::set(path, guid, modifier, &table))
+    }
+
+    fn place(&self, job: MftJob) -> Option<(mad::types::DirectedPath, Guid)> {
+        let node = self.graph.node(job.switch);
+        Some((self.observed.nodes.get(&node)?.path, self.graph.guid(job.switch)))
+    }
+
+    fn fail(&mut self, job: MftJob, reason: &str) {
+        let name = self.observed.name(self.graph.node(job.switch));
+        let what = format!("MulticastForwardingTable block {}, position {}", job.block, job.position);
+        self.failures.push(format!("{name}: Set of {what}: {reason}"));
+    }
+}
