@@ -7,6 +7,7 @@ use arc_swap::ArcSwapOption;
 use crossbeam_channel::Sender;
 use mad::transport::{Datagram, Transport};
 use mad::types::Timestamp;
+use mad::wire::smp::Notice;
 
 use super::log::Log;
 use super::walk::errno;
@@ -21,6 +22,8 @@ pub(super) struct Performer<'a> {
     pub(super) transport: Arc<dyn Transport>,
     pub(super) planner: Sender<Box<PlanInput>>,
     pub(super) snapshot: Arc<ArcSwapOption<Snapshot>>,
+    /// To those who tell subscribers.
+    pub(super) notices: Sender<Notice>,
     pub(super) store: Option<Store>,
     pub(super) hooks: Hooks<'a>,
     pub(super) log: Log,
@@ -58,7 +61,11 @@ impl Performer<'_> {
                 }
                 Action::SaveLids(lids) => self.save("lids", |store| store.save_lids(&lids)),
                 Action::SaveQuirks(quirks) => self.save("ports-not-kept", |store| store.save_quirks(&quirks)),
-                Action::Notice(notice) => Log::trap(&notice),
+                Action::Notice(notice) => {
+                    Log::trap(&notice);
+                    // Full: a trap comes again until it is repressed, and subscribers get no promise.
+                    let _ = self.notices.try_send(notice);
+                }
                 Action::Report(report) => {
                     self.log.round(&report);
                     (self.hooks.report)(&report);

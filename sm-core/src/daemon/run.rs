@@ -11,9 +11,10 @@ use mad::transport::{Received, TransportError};
 use super::log::Log;
 use super::perform::Performer;
 use super::receiver::ReceiverThread;
-use super::sa::SaThread;
+use super::sa::{Channels, SaThread};
 use super::walk::first_tid;
 use super::{DaemonError, Hooks, Setup};
+use crate::multicast::MulticastDemand;
 use crate::plan::{self, Plan, PlanError, PlanInput};
 use crate::settings::SmSettings;
 use crate::sm::{Event, Report, Sm};
@@ -32,6 +33,8 @@ pub enum Control {
 
 /// Datagrams handled before anything else has its turn.
 const BATCH: usize = 512;
+/// Traps that wait to be told to subscribers; those beyond are dropped.
+const NOTICES: usize = 256;
 const PROGRESS: Duration = Duration::from_millis(100);
 
 /// Brings the fabric up once and ends. Rounds are repeated while something is left open that a repetition may solve.
@@ -61,6 +64,7 @@ struct Daemon<'a> {
     sm: Sm,
     performer: Performer<'a>,
     plans: Receiver<Box<Result<Plan, PlanError>>>,
+    demands: Receiver<Arc<MulticastDemand>>,
     planner: Option<JoinHandle<()>>,
     receiver: ReceiverThread,
     sa: Option<SaThread>,
@@ -71,7 +75,10 @@ impl<'a> Daemon<'a> {
         let (store, restored) = open_store(&setup)?;
         let receiver = ReceiverThread::start(&setup.transport)?;
         let snapshot = Arc::new(ArcSwapOption::empty());
-        let sa = SaThread::start(&setup.transport, receiver.queries.clone(), &snapshot, setup.sa)?;
+        let (notices_in, notices) = bounded(NOTICES);
+        let (demands_in, demands) = bounded(1);
+        let channels = Channels { queries: receiver.queries.clone(), notices, demands: demands_in };
+        let sa = SaThread::start(&setup.transport, channels, &snapshot, setup.sa)?;
         let (inputs_in, inputs) = bounded::<Box<PlanInput>>(1);
         let (plans_in, plans) = bounded(1);
         let planner = std::thread::Builder::new()
@@ -84,6 +91,7 @@ impl<'a> Daemon<'a> {
                 transport: setup.transport,
                 planner: inputs_in,
                 snapshot,
+                notices: notices_in,
                 store,
                 hooks,
                 log: Log::default(),
@@ -91,6 +99,7 @@ impl<'a> Daemon<'a> {
                 report: None,
             },
             plans,
+            demands,
             planner: Some(planner),
             receiver,
             sa: Some(sa),
@@ -122,6 +131,9 @@ impl<'a> Daemon<'a> {
                 }
                 recv(self.plans) -> plan => {
                     event = Some(Event::Planned(plan.map_err(|_| DaemonError::ThreadEnded("planner"))?));
+                }
+                recv(self.demands) -> demand => {
+                    event = Some(Event::Multicast(demand.map_err(|_| DaemonError::ThreadEnded("sa"))?));
                 }
                 recv(control) -> control => match control {
                     Ok(Control::Sweep) => event = Some(Event::SweepRequested),

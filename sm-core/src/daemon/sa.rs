@@ -6,17 +6,33 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use crossbeam_channel::{Receiver, RecvTimeoutError};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 use mad::transport::{Datagram, Transport};
 use mad::types::Timestamp;
+use mad::wire::Method;
+use mad::wire::smp::Notice;
 
 use super::DaemonError;
+use crate::multicast::MulticastDemand;
 use crate::sa::{Server, ServerConfig};
 use crate::snapshot::Snapshot;
 
 /// Queries taken in before the first of them is answered; keeps the device's queue short.
 const BATCH: usize = 256;
 const TURN: Duration = Duration::from_millis(200);
+
+/// How long the device waits for the answer to a Report.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What the thread shares with the others.
+pub(super) struct Channels {
+    /// Datagrams of the class.
+    pub(super) queries: Receiver<Datagram>,
+    /// Traps that subscribers may want to hear of. Those too many are dropped.
+    pub(super) notices: Receiver<Notice>,
+    /// The groups to carry, whenever they changed. One waits at most; what changes meanwhile is in the next.
+    pub(super) demands: Sender<Arc<MulticastDemand>>,
+}
 
 /// The thread; ends when it is dropped.
 pub(super) struct SaThread {
@@ -27,14 +43,14 @@ pub(super) struct SaThread {
 impl SaThread {
     pub(super) fn start(
         transport: &Arc<dyn Transport>,
-        queries: Receiver<Datagram>,
+        channels: Channels,
         snapshot: &Arc<ArcSwapOption<Snapshot>>,
         config: ServerConfig,
     ) -> Result<Self, DaemonError> {
         let stop = Arc::new(AtomicBool::new(false));
         let work = Work {
             transport: Arc::clone(transport),
-            queries,
+            channels,
             snapshot: Arc::clone(snapshot),
             stop: Arc::clone(&stop),
             start: Instant::now(),
@@ -58,7 +74,7 @@ impl Drop for SaThread {
 
 struct Work {
     transport: Arc<dyn Transport>,
-    queries: Receiver<Datagram>,
+    channels: Channels,
     snapshot: Arc<ArcSwapOption<Snapshot>>,
     stop: Arc<AtomicBool>,
     start: Instant,
@@ -70,20 +86,40 @@ impl Work {
     }
 
     fn run(self, mut server: Server) {
+        let mut sent = 0;
         while !self.stop.load(Ordering::Acquire) {
             let wait = server.deadline().map_or(TURN, |at| (at - self.now()).min(TURN));
-            match self.queries.recv_timeout(wait) {
+            match self.channels.queries.recv_timeout(wait) {
                 Ok(query) => self.take(&mut server, &query),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            for query in self.queries.try_iter().take(BATCH) {
+            for query in self.channels.queries.try_iter().take(BATCH) {
                 self.take(&mut server, &query);
             }
+            if let Some(snapshot) = self.snapshot.load_full() {
+                server.set_snapshot(&snapshot, self.now());
+            }
+            for notice in self.channels.notices.try_iter().take(BATCH) {
+                server.notice(&notice);
+            }
             while let Some(answer) = server.poll_send(self.now()) {
-                if let Err(error) = self.transport.send(&answer, None) {
+                let timeout = (answer.mad.header.method() == Method::REPORT).then_some(REPORT_TIMEOUT);
+                if let Err(error) = self.transport.send(&answer, timeout) {
                     tracing::debug!(lid = answer.address.lid, %error, "an SA answer was not sent");
                 }
+            }
+            self.demand(&server, &mut sent);
+        }
+    }
+
+    /// Tells which groups there are, when that has changed. While the last demand still waits, the next turn tells it.
+    fn demand(&self, server: &Server, sent: &mut u64) {
+        let generation = server.registry().groups.generation();
+        if generation != *sent {
+            match self.channels.demands.try_send(Arc::new(server.demand())) {
+                Ok(()) | Err(TrySendError::Disconnected(_)) => *sent = generation,
+                Err(TrySendError::Full(_)) => {}
             }
         }
     }

@@ -82,7 +82,7 @@ impl MulticastApply {
             sets: 0,
             failures: Vec::new(),
         };
-        apply.queue = apply.unknown_blocks().collect();
+        apply.queue = apply.unknown_blocks().into();
         apply
     }
 
@@ -135,15 +135,17 @@ impl MulticastApply {
     }
 
     /// Blocks with planned entries on switches where they are not known.
-    fn unknown_blocks(&self) -> impl Iterator<Item = MftJob> {
-        let unknown = |switch: u32| {
+    fn unknown_blocks(&self) -> Vec<MftJob> {
+        let mut jobs = Vec::new();
+        for switch in 0..self.graph.switch_count() as u32 {
             let guid = self.graph.guid(switch);
-            let positions = self.graph.num_ports(switch) / 16 + 1;
-            let all = (0..self.goal.blocks(switch)).flat_map(move |b| (0..positions).map(move |p| (b, p)));
-            all.filter(move |(block, position)| !self.known.knows(guid, *block, *position))
-                .map(move |(block, position)| MftJob { switch, block, position, write: false })
-        };
-        (0..self.graph.switch_count() as u32).flat_map(unknown)
+            let positions = 0..=self.graph.num_ports(switch) / 16;
+            for block in 0..self.goal.blocks(switch) {
+                let unknown = positions.clone().filter(|position| !self.known.knows(guid, block, *position));
+                jobs.extend(unknown.map(|position| MftJob { switch, block, position, write: false }));
+            }
+        }
+        jobs
     }
 
     fn begin_next_stage(&mut self) {
@@ -157,7 +159,8 @@ impl MulticastApply {
             }
         };
         let due = self.step.difference(&current, &self.graph);
-        let job = |b: MftBlock| MftJob { switch: b.switch, block: b.block, position: b.position, write: true };
+        let job =
+            |b: MftBlock| MftJob { switch: b.switch, block: b.block, position: b.position, write: true };
         self.queue = due.map(job).collect();
     }
 

@@ -13,7 +13,7 @@ mod tests;
 use mad::types::{Guid, MulticastLid};
 use routing::multicast::{Member, MulticastTables, Planner};
 
-pub use apply::{MftJob, MulticastApply};
+pub use apply::{MftJob, MulticastApplied, MulticastApply};
 pub use known::KnownMulticast;
 
 use crate::snapshot::Snapshot;

@@ -4,8 +4,8 @@ use mad::transport::Address;
 use mad::types::{Lid, QKey, Timestamp};
 use mad::wire::ids::sa;
 use mad::wire::sa::{
-    ClassPortInfo, LinearForwardingTableRecord, LinkRecord, NodeRecord, PortInfoRecord, Record, SA_DATA_LEN,
-    SaMad, SmInfoRecord, SwitchInfoRecord,
+    ClassPortInfo, LinearForwardingTableRecord, LinkRecord, MulticastForwardingTableRecord, NodeRecord,
+    PortInfoRecord, Record, SA_DATA_LEN, SaMad, SmInfoRecord, SwitchInfoRecord,
 };
 use mad::wire::smp::SmState;
 use mad::wire::{Attribute, Mad, Method, Status};
@@ -152,6 +152,9 @@ fn read(context: &Context<'_>, registry: &Registry, mad: &SaMad, now: Timestamp)
         sa::SWITCH_INFO_RECORD => records::answer::<SwitchInfoRecord>(context, mad, TABLE_LIMIT),
         sa::LINEAR_FORWARDING_TABLE_RECORD => {
             records::answer::<LinearForwardingTableRecord>(context, mad, TABLE_LIMIT)
+        }
+        sa::MULTICAST_FORWARDING_TABLE_RECORD => {
+            records::answer::<MulticastForwardingTableRecord>(context, mad, TABLE_LIMIT)
         }
         sa::LINK_RECORD => records::answer::<LinkRecord>(context, mad, TABLE_LIMIT),
         sa::SM_INFO_RECORD => records::answer::<SmInfoRecord>(context, mad, TABLE_LIMIT),

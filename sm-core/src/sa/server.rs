@@ -14,6 +14,7 @@ use super::answer::{Answer, Request, refuse, request_of, serve};
 use super::fair::FairQueue;
 use super::registry::{GroupEvent, Registry};
 use super::reports::Reports;
+use crate::multicast::MulticastDemand;
 use crate::snapshot::Snapshot;
 
 /// Bounds and defaults of a [`Server`].
@@ -172,9 +173,16 @@ impl Server {
         }
     }
 
-    /// Forwards a notice to those who subscribed to it.
-    pub fn notice(&mut self, notice: &Notice, issuer: Gid) {
+    /// The groups that switches are to carry.
+    pub fn demand(&self) -> MulticastDemand {
+        self.registry.groups.demand()
+    }
+
+    /// Forwards a notice to those who subscribed to it. Its issuer is the port with the LID that it names.
+    pub fn notice(&mut self, notice: &Notice) {
         if let Some(snapshot) = &self.snapshot {
+            let port = notice.issuer_lid().and_then(|lid| snapshot.port_at(lid));
+            let issuer = port.map_or(Gid(0), |port| snapshot.gid_of(port));
             self.reports.forward(snapshot, &self.registry.subscriptions, notice, issuer);
         }
     }
@@ -291,7 +299,7 @@ impl Server {
         let issuer = snapshot.sm;
         let kind = NoticeType::SubnetManagement;
         let notice = Notice::generic(kind, Notice::PRODUCER_CLASS_MANAGER, trap, Some(issuer.lid));
-        self.notice(&notice.with_data(&GidData::new(gid)), Gid::new(issuer.gid_prefix, issuer.guid));
+        self.notice(&notice.with_data(&GidData::new(gid)));
     }
 }
 

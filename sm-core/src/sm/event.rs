@@ -8,6 +8,7 @@ use mad::wire::smp::Notice;
 
 use super::report::Report;
 use crate::apply::Quirks;
+use crate::multicast::MulticastDemand;
 use crate::plan::lids::LidMemory;
 use crate::plan::{Plan, PlanError, PlanInput};
 use crate::settings::SmSettings;
@@ -29,6 +30,8 @@ pub enum Event {
         /// The system's error number.
         errno: i32,
     },
+    /// The multicast groups that the switches are to carry.
+    Multicast(Arc<MulticastDemand>),
     /// Somebody wants a full sweep.
     SweepRequested,
     /// New settings.

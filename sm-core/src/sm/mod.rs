@@ -19,6 +19,7 @@
 mod event;
 mod incoming;
 mod inline;
+mod multicast;
 mod report;
 mod role;
 mod rounds;
@@ -33,6 +34,7 @@ use mad::transactions::{Completion, TransactionStats, Transactions};
 use mad::types::{Guid, Lid, PortNum, Timestamp};
 
 use crate::apply::{Apply, Ground, Job};
+use crate::multicast::{MftJob, MulticastApply};
 use crate::observed::Observed;
 use crate::plan::Plan;
 use crate::plan::lids::LidMemory;
@@ -43,6 +45,7 @@ use crate::store::Restored;
 use crate::sweep::{Ask, Sweep, SweepProgress};
 pub use event::{Action, Event};
 pub use inline::{Inline, Output};
+use multicast::MulticastState;
 pub use report::{MadCounts, ManagerSeen, Report, Role, StageSeconds};
 use role::Standby;
 use rounds::Round;
@@ -55,6 +58,7 @@ use wishes::Wishes;
 enum Token {
     Sweep(Ask),
     Apply(Job),
+    Multicast(MftJob),
     /// NodeDescription of a renamed node.
     Renamed(Guid),
     /// ClientReregister of a port in service.
@@ -75,6 +79,8 @@ enum Phase {
     /// The plan is being made elsewhere.
     Planning,
     Applying(Apply),
+    /// Multicast tables are sent.
+    Multicast(Box<MulticastApply>),
 }
 
 /// Who we are on the fabric, as far as it is known.
@@ -119,6 +125,7 @@ pub struct Sm {
     snapshot: Option<Arc<Snapshot>>,
     /// The plan in force.
     plan: Option<Arc<Plan>>,
+    multicast: MulticastState,
     wishes: Wishes,
     watch: Watch,
     tell: Tell,
@@ -152,6 +159,7 @@ impl Sm {
             stuck: BTreeSet::new(),
             snapshot: None,
             plan: None,
+            multicast: MulticastState::default(),
             wishes: Wishes::default(),
             watch: Watch::default(),
             tell: Tell::default(),
@@ -190,6 +198,7 @@ impl Sm {
                     self.complete(completion, now);
                 }
             }
+            Event::Multicast(demand) => self.multicast.demand = demand,
             Event::SweepRequested => self.wishes.full(),
             Event::Settings(settings) => self.change_settings(*settings),
             Event::Planned(result) => self.planned(*result, now),
@@ -215,7 +224,7 @@ impl Sm {
         match (&self.phase, self.role) {
             (Phase::Idle, Role::Discovering | Role::Master) => {
                 let tell = self.tell.deadline().filter(|_| self.role == Role::Master);
-                [self.round_due(), tell].into_iter().flatten().min()
+                [self.round_due(), tell, self.multicast.deadline()].into_iter().flatten().min()
             }
             (Phase::Idle, Role::Standby) => self.standby.deadline(),
             _ => None,
@@ -225,7 +234,7 @@ impl Sm {
     /// Where it is.
     pub fn progress(&self) -> Progress {
         match &self.phase {
-            Phase::Idle => Progress::Idle,
+            Phase::Idle | Phase::Multicast(_) => Progress::Idle,
             Phase::Sweeping(sweep) => Progress::Sweeping(sweep.progress()),
             Phase::Planning => Progress::Planning,
             Phase::Applying(apply) => {
@@ -275,10 +284,11 @@ impl Sm {
         match (completion.token, &mut self.phase) {
             (Token::Sweep(ask), Phase::Sweeping(sweep)) => sweep.answer(ask, &answer),
             (Token::Apply(job), Phase::Applying(apply)) => apply.answer(job, &answer),
+            (Token::Multicast(job), Phase::Multicast(apply)) => apply.answer(job, &answer),
             (Token::Tell { guid, tries }, _) => self.told(guid, tries, &answer),
             (Token::Renamed(guid), _) => self.renamed_answered(guid, &answer),
             (Token::Poll, _) => self.polled(&answer, now),
-            (Token::Sweep(_) | Token::Apply(_) | Token::Control, _) => {}
+            (Token::Sweep(_) | Token::Apply(_) | Token::Multicast(_) | Token::Control, _) => {}
         }
     }
 }

@@ -41,7 +41,7 @@ pub(super) struct Round {
     retry: bool,
     /// Rounds in a row that left something open.
     quick: u32,
-    generation: u64,
+    pub(super) generation: u64,
 }
 
 impl Round {
@@ -57,10 +57,11 @@ impl Sm {
         loop {
             self.submit();
             let over = match &self.phase {
-                Phase::Idle => self.begin_round(now),
+                Phase::Idle => self.begin_round(now) || self.begin_multicast(now),
                 Phase::Sweeping(sweep) => sweep.is_done(),
                 Phase::Planning => false,
                 Phase::Applying(apply) => apply.is_done(),
+                Phase::Multicast(apply) => apply.is_done(),
             };
             if !over {
                 return;
@@ -68,6 +69,7 @@ impl Sm {
             match std::mem::replace(&mut self.phase, Phase::Idle) {
                 Phase::Sweeping(sweep) if sweep.is_done() => self.swept(sweep, now),
                 Phase::Applying(apply) => self.applied(apply.finish(), now),
+                Phase::Multicast(apply) if apply.is_done() => self.multicast_applied(apply.finish(), now),
                 other => self.phase = other,
             }
         }
@@ -80,6 +82,7 @@ impl Sm {
             let next = match &mut self.phase {
                 Phase::Sweeping(sweep) => sweep.next_request().map(|(r, ask)| (r, Token::Sweep(ask))),
                 Phase::Applying(apply) => apply.next_request().map(|(r, job)| (r, Token::Apply(job))),
+                Phase::Multicast(apply) => apply.next_request().map(|(r, job)| (r, Token::Multicast(job))),
                 Phase::Idle | Phase::Planning => None,
             };
             let Some((request, token)) = next else { return };
@@ -178,6 +181,7 @@ impl Sm {
         if changed {
             let known = Arc::make_mut(&mut self.ground.tables);
             reset.iter().for_each(|guid| known.forget(*guid));
+            reset.iter().for_each(|guid| self.multicast.known.forget(*guid));
             known.take(tables);
             known.retain_present(&observed);
         }
@@ -314,7 +318,9 @@ impl Sm {
             subnet_timeout: self.settings.plan.subnet_timeout,
         };
         let graph = Arc::clone(&plan.graph);
-        let snapshot = Arc::new(Snapshot::new(self.round.generation, observed, graph, routes, sm));
+        let multicast = Arc::new(self.multicast.known.tables(&graph));
+        let snapshot = Snapshot::new(self.round.generation, observed, graph, routes, sm);
+        let snapshot = Arc::new(snapshot.with_multicast(self.round.generation, multicast));
         self.snapshot = Some(Arc::clone(&snapshot));
         self.actions.push_back(Action::Publish(snapshot));
     }

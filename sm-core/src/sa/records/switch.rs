@@ -1,9 +1,10 @@
-//! SwitchInfoRecord and LinearForwardingTableRecord.
+//! SwitchInfoRecord, LinearForwardingTableRecord and MulticastForwardingTableRecord.
 
 use std::ops::ControlFlow;
 
-use mad::wire::sa::{LinearForwardingTableRecord, SwitchInfoRecord};
-use mad::wire::smp::LinearForwardingTable;
+use mad::wire::sa::{LinearForwardingTableRecord, MulticastForwardingTableRecord, SwitchInfoRecord};
+use mad::wire::smp::{LinearForwardingTable, MulticastForwardingTable};
+use zerocopy::FromZeros;
 
 use super::{Context, Query, Served};
 
@@ -50,6 +51,33 @@ impl Served for LinearForwardingTableRecord {
                 let mut table = LinearForwardingTable::DROP_ALL;
                 table.ports[..ports.len()].copy_from_slice(ports);
                 emit(Self::new(port.lid, block, table))?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The blocks that hold entries, at each position that the switch has ports for, as the switches confirmed them.
+impl Served for MulticastForwardingTableRecord {
+    const SETTLED: u64 = 1;
+
+    fn each(
+        context: &Context<'_>,
+        query: &Query<Self>,
+        emit: &mut dyn FnMut(Self) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let snapshot = context.snapshot;
+        let ports = query.ports_by_lid(0, |record| record.lid.get(), context);
+        for port in ports.iter().filter(|port| port.is_switch() && context.may_see(port)) {
+            let Some(switch) = snapshot.graph.index_of(port.end.node) else { continue };
+            let positions = 0..=snapshot.graph.num_ports(switch) / 16;
+            for block in 0..snapshot.multicast.blocks(switch) {
+                for position in positions.clone() {
+                    let masks = snapshot.multicast.block(switch, block, position).masks;
+                    let mut table = MulticastForwardingTable::new_zeroed();
+                    table.port_masks.iter_mut().zip(masks).for_each(|(slot, mask)| slot.set(mask));
+                    emit(Self::new(port.lid, position, block, table))?;
+                }
             }
         }
         ControlFlow::Continue(())

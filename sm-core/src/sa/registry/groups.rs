@@ -11,6 +11,7 @@ use mad::types::{Gid, Guid, Mtu, MulticastLid, PKey, QKey, Rate};
 use mad::wire::Status;
 use mad::wire::sa::JoinState;
 
+use crate::multicast::{DemandedGroup, MulticastDemand};
 use crate::sa::selector::Bound;
 use crate::snapshot::{EndPort, Snapshot};
 
@@ -140,6 +141,18 @@ impl Groups {
     /// The group with this MGID.
     pub fn get(&self, mgid: Gid) -> Option<&Group> {
         self.by_mgid.get(&mgid)
+    }
+
+    /// The groups with members, for the switches.
+    pub fn demand(&self) -> MulticastDemand {
+        let members = |group: &Group| {
+            group.members.iter().map(|(guid, member)| (*guid, member.join_state.receives())).collect()
+        };
+        let groups = self.by_mlid.iter().filter_map(|(mlid, mgid)| {
+            let group = self.by_mgid.get(mgid).filter(|group| !group.members.is_empty())?;
+            Some(DemandedGroup { mlid: *mlid, members: members(group) })
+        });
+        MulticastDemand { generation: self.generation, groups: groups.collect() }
     }
 
     /// What happened since the last call.

@@ -1,0 +1,79 @@
+//! When multicast tables are computed and sent: whenever the groups or the graph are not those of the tables in force.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mad::types::Timestamp;
+use routing::fabric::SwitchGraph;
+
+use super::{Action, Phase, Role, Sm};
+use crate::multicast::{KnownMulticast, MulticastApplied, MulticastApply, MulticastDemand, plan};
+
+/// Pause before what was not confirmed is tried again.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Demand and tables.
+#[derive(Debug, Default)]
+pub(super) struct MulticastState {
+    /// The last demand.
+    pub(super) demand: Arc<MulticastDemand>,
+    /// What the switches hold.
+    pub(super) known: KnownMulticast,
+    /// The demand and the graph that the tables were computed for.
+    computed: Option<(u64, Arc<SwitchGraph>)>,
+    /// When to try again what failed.
+    retry_at: Option<Timestamp>,
+}
+
+impl MulticastState {
+    /// When something is to be tried again.
+    pub(super) const fn deadline(&self) -> Option<Timestamp> {
+        self.retry_at
+    }
+
+    fn is_due(&self, graph: &Arc<SwitchGraph>, now: Timestamp) -> bool {
+        let same = self
+            .computed
+            .as_ref()
+            .is_some_and(|(generation, of)| *generation == self.demand.generation && Arc::ptr_eq(of, graph));
+        !same || self.retry_at.is_some_and(|at| at <= now)
+    }
+}
+
+impl Sm {
+    /// Begins to send multicast tables if they are not those that are wanted. True when it began.
+    pub(super) fn begin_multicast(&mut self, now: Timestamp) -> bool {
+        if self.role != Role::Master || !self.transactions.is_idle() {
+            return false;
+        }
+        let (Some(snapshot), Some(observed)) = (&self.snapshot, &self.observed) else { return false };
+        if !self.multicast.is_due(&snapshot.graph, now) {
+            return false;
+        }
+        let state = &mut self.multicast;
+        let graph = Arc::clone(&snapshot.graph);
+        state.computed = Some((state.demand.generation, Arc::clone(&graph)));
+        state.retry_at = None;
+        let goal = Arc::new(plan(snapshot, &state.demand));
+        let known = std::mem::take(&mut state.known);
+        let apply = MulticastApply::new(graph, Arc::clone(observed), goal, known);
+        self.phase = Phase::Multicast(Box::new(apply));
+        true
+    }
+
+    pub(super) fn multicast_applied(&mut self, applied: MulticastApplied, now: Timestamp) {
+        self.multicast.known = applied.known;
+        for failure in &applied.failures {
+            tracing::warn!("{failure}");
+        }
+        if !applied.failures.is_empty() {
+            self.multicast.retry_at = Some(now + PAUSE);
+        }
+        let Some(old) = self.snapshot.as_ref().filter(|_| applied.sets > 0) else { return };
+        self.round.generation += 1;
+        let tables = Arc::new(self.multicast.known.tables(&old.graph));
+        let snapshot = Arc::new((**old).clone().with_multicast(self.round.generation, tables));
+        self.snapshot = Some(Arc::clone(&snapshot));
+        self.actions.push_back(Action::Publish(snapshot));
+    }
+}
