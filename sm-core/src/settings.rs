@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mad::transactions::TransactionConfig;
-use mad::types::{Gid, Guid};
+use mad::types::Guid;
 
 use crate::config::Config;
 
@@ -106,6 +106,3 @@ impl Default for SmSettings {
         Self::from(&Config::default())
     }
 }
-
-/// The prefix of a fabric that was given none.
-pub const DEFAULT_PREFIX: u64 = Gid::DEFAULT_PREFIX;

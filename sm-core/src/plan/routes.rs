@@ -38,15 +38,29 @@ pub(super) fn route(
         data_vls: data_vls(graph, observed, settings),
         ..RoutingInput::default()
     };
-    let in_words = |errors: Vec<engines::RoutingError>| errors.iter().map(ToString::to_string).collect();
-    let (routes, refused) = engines::route_chain(&settings.engines, graph, &input)
-        .map_err(|errors| PlanError::NoEngine(in_words(errors)))?;
-    let report = verify::check(graph, &routes, verify::Options::default());
-    if !report.reaches_all() {
-        return Err(PlanError::WrongRoutes { engine: routes.engine, faults: vec![report.to_string()] });
+    let in_words = |errors: Vec<engines::RoutingError>| -> Vec<String> {
+        errors.iter().map(ToString::to_string).collect()
+    };
+    let mut refused = Vec::new();
+    let mut chain: Vec<&str> = settings.engines.iter().map(String::as_str).collect();
+    loop {
+        let (routes, errors) = engines::route_chain(&chain, graph, &input).map_err(|errors| {
+            refused.extend(in_words(errors));
+            PlanError::NoEngine(std::mem::take(&mut refused))
+        })?;
+        refused.extend(in_words(errors));
+        let report = verify::check(graph, &routes, verify::Options::default());
+        if report.reaches_all() {
+            let verdict = Verdict { engine: routes.engine.clone(), report, refused };
+            return Ok(Routed { routes, verdict });
+        }
+        // Tables that are wrong are as good as none: the next engine has its turn.
+        refused.push(report.to_string());
+        match chain.iter().position(|name| name.eq_ignore_ascii_case(&routes.engine)) {
+            Some(at) => drop(chain.drain(..=at)),
+            None => return Err(PlanError::WrongRoutes { engine: routes.engine, faults: refused }),
+        }
     }
-    let verdict = Verdict { engine: routes.engine.clone(), report, refused: in_words(refused) };
-    Ok(Routed { routes, verdict })
 }
 
 /// Data VLs that every link between switches can have, by the capability of its ends (B06).
