@@ -249,15 +249,18 @@ fn directions(graph: &SwitchGraph) -> Result<Vec<Vec<PortPair>>, String> {
             }
         }
     }
-    let mut axes: Vec<(Vec<PortPair>, Vec<(SwitchIndex, SwitchIndex)>)> = Vec::new();
+    let mut axes: Vec<Vec<PortPair>> = Vec::new();
+    let mut joined: Vec<Vec<(SwitchIndex, SwitchIndex)>> = Vec::new();
     for (pair, links) in pairs {
-        let parallel = axes.iter_mut().find(|(_, known)| links.iter().any(|link| known.contains(link)));
-        match parallel {
-            Some((axis, known)) => {
-                axis.push(pair);
-                known.extend(links);
+        match joined.iter().position(|known| links.iter().any(|link| known.contains(link))) {
+            Some(axis) => {
+                axes[axis].push(pair);
+                joined[axis].extend(links);
             }
-            None => axes.push((vec![pair], links)),
+            None => {
+                axes.push(vec![pair]);
+                joined.push(links);
+            }
         }
     }
     if axes.is_empty() || axes.len() > MOST_DIMENSIONS {
@@ -266,5 +269,5 @@ fn directions(graph: &SwitchGraph) -> Result<Vec<Vec<PortPair>>, String> {
             "cables between switches use {count} pairs of ports, a torus of up to 3 dimensions 1 to 3"
         ));
     }
-    Ok(axes.into_iter().map(|(pairs, _)| pairs).collect())
+    Ok(axes)
 }
