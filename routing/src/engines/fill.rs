@@ -28,7 +28,7 @@ pub(crate) fn fill_narrowed(
     let stride = lfts.stride();
     lfts.entries_mut().par_chunks_mut(stride).enumerate().for_each(|(s, row)| {
         let mut choices = RowChoices::new(graph, hops, s as u32);
-        let divider = targets.divider[s];
+        let digit = (targets.divider[s], targets.shift(s as u32));
         let slots = targets.slots.of(s as u32);
         let (mut ports, mut slot_ports): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
         let mut last = [0_u64; 4];
@@ -44,9 +44,9 @@ pub(crate) fn fill_narrowed(
                     last = set;
                 }
                 if slot_ports.is_empty() {
-                    spread(targets.of(target), divider, &ports, &ports, row);
+                    spread(targets.of(target), digit, &ports, &ports, row);
                 } else {
-                    spread(targets.of(target), divider, &slot_ports, &ports, row);
+                    spread(targets.of(target), digit, &slot_ports, &ports, row);
                 }
             }
         }
@@ -67,7 +67,7 @@ fn usable_slots(slots: &[u8], choices: &[u8], usable: &mut Vec<u8>) {
 }
 
 /// Gives each LID of `targets` one of `slots`, or one of `ports` where the slot is empty.
-fn spread(targets: &[Target], divider: u32, slots: &[u8], ports: &[u8], row: &mut [u8]) {
+fn spread(targets: &[Target], (divider, shift): (u32, u32), slots: &[u8], ports: &[u8], row: &mut [u8]) {
     let count = slots.len() as u32;
     if ports.is_empty() {
         return;
@@ -83,7 +83,7 @@ fn spread(targets: &[Target], divider: u32, slots: &[u8], ports: &[u8], row: &mu
             }
         } else {
             rest = target.rank % divider;
-            index = target.rank / divider % count;
+            index = (target.rank / divider).wrapping_add(shift) % count;
         }
         rank = target.rank;
         let mut slot = index as usize;

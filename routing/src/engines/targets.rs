@@ -30,6 +30,7 @@ pub(crate) struct Targets {
     pub divider: Vec<u32>,
     /// Places of up-links.
     pub slots: Slots,
+    flat: bool,
     offsets: Vec<u32>,
     targets: Vec<Target>,
 }
@@ -45,7 +46,14 @@ impl Targets {
         let divider = dividers(graph, level);
         let ordinal = ordinals(graph, level);
         let (offsets, targets) = ranked_targets(graph, &ordinal);
-        Self { divider, slots: Slots::new(graph, level), offsets, targets }
+        let flat = level.iter().all(|l| *l == 0 || *l == u16::MAX);
+        Self { divider, slots: Slots::new(graph, level), flat, offsets, targets }
+    }
+
+    /// What a switch adds to the quotient: nothing in a tree, whose levels look at different digits of the rank already; in a
+    /// flat fabric its number, lest all switches of a path choose alike.
+    pub(crate) fn shift(&self, switch: SwitchIndex) -> u32 {
+        if self.flat { switch } else { 0 }
     }
 
     /// The end ports of a switch, its own first, then by port.
