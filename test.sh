@@ -10,6 +10,8 @@ packages=(
   ibsim-utils libumad2sim0                               # fabric simulator and its preload library
   tshark                                                 # dissects what we capture
   ibverbs-utils rdma-core                                # ibv_devinfo
+  pkg-config libibverbs-dev librdmacm-dev                # the cargo feature `verbs`
+  libclang1-14 libclang-common-14-dev
   qemu-system-x86 busybox-static cpio kmod iproute2      # a real kernel
   procps
 )
@@ -33,5 +35,10 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
 cargo test --workspace --locked --no-fail-fast "$@" 2>&1 | tee "$log" || status=$?
+# The same facts with libibverbs: only what the feature touches. With arguments a part of the tests is meant, not these.
+if [ $# -eq 0 ]; then
+  cargo test -p mad --locked --no-fail-fast --features verbs --lib --test kernel 2>&1 | tee -a "$log" || status=$?
+  cargo test -p cli --locked --no-fail-fast --features verbs --test peers -- devices:: 2>&1 | tee -a "$log" || status=$?
+fi
 awk '/^test result:/ { passed += $4; failed += $6 } END { print passed + 0 " passed, " failed + 0 " failed" }' "$log"
 exit "$status"

@@ -14,7 +14,7 @@ use rdma_sys::{
     ibv_get_device_guid, ibv_get_device_list, ibv_get_device_name, ibv_open_device, ibv_port_attr,
     ibv_query_device,
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::types::{Guid, Lid, Mtu, PortNum, PortPhysState, PortState};
 
@@ -77,8 +77,26 @@ pub struct DeviceAttributes {
     pub max_qp_rd_atom: i32,
     /// Entries of a port's P_Key table.
     pub max_pkeys: u16,
-    /// Ports by number; the text says why one could not be asked.
+    /// Ports by number, from 1; the text says why one could not be asked.
+    #[serde(serialize_with = "ports_or_errors")]
     pub ports: Vec<Result<VerbsPort, String>>,
+}
+
+/// A port as its fields, one that could not be asked as `{"error": TEXT}`.
+fn ports_or_errors<S: Serializer>(
+    ports: &[Result<VerbsPort, String>],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    #[serde(untagged)]
+    enum Entry<'a> {
+        Port(&'a VerbsPort),
+        Error { error: &'a str },
+    }
+    serializer.collect_seq(ports.iter().map(|port| match port {
+        Ok(port) => Entry::Port(port),
+        Err(error) => Entry::Error { error },
+    }))
 }
 
 /// One port.

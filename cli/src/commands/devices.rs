@@ -7,22 +7,32 @@ use mad::transport::umad::{Device, DevicePort, SelectError};
 use mad::types::NodeType;
 use serde::Serialize;
 
+#[cfg(feature = "verbs")]
+use super::verbs::Verbs;
 use crate::args::Devices;
 use crate::failure::Outcome;
 use crate::{host, out};
 
 pub(super) fn run(args: &Devices) -> Outcome {
     let devices = host::devices()?;
+    #[cfg(feature = "verbs")]
+    let verbs = Verbs::ask();
+    let shown = devices.iter().map(|device| Shown {
+        device,
+        manageable: device.ports.iter().map(Manageable::new).collect(),
+        #[cfg(feature = "verbs")]
+        verbs: verbs.of(&device.name),
+    });
+    let shown: Vec<Shown<'_>> = shown.collect();
     if args.json {
-        let shown: Vec<Shown<'_>> = devices.iter().map(Shown::new).collect();
         return out::json(&shown);
     }
-    if devices.is_empty() {
+    if shown.is_empty() {
         return Err(SelectError::NoDevice.into());
     }
     let mut text = String::new();
-    for device in &devices {
-        describe(&mut text, device);
+    for device in &shown {
+        device.describe(&mut text);
     }
     out::write(&text)
 }
@@ -33,6 +43,8 @@ struct Shown<'a> {
     #[serde(flatten)]
     device: &'a Device,
     manageable: Vec<Manageable>,
+    #[cfg(feature = "verbs")]
+    verbs: super::verbs::Answer<'a>,
 }
 
 #[derive(Serialize)]
@@ -42,13 +54,10 @@ struct Manageable {
     reason: Option<String>,
 }
 
-impl<'a> Shown<'a> {
-    fn new(device: &'a Device) -> Self {
-        let manageable = device.ports.iter().map(|port| {
-            let reason = why_not(port);
-            Manageable { port: port.number.0, manageable: reason.is_none(), reason }
-        });
-        Self { device, manageable: manageable.collect() }
+impl Manageable {
+    fn new(port: &DevicePort) -> Self {
+        let reason = why_not(port);
+        Self { port: port.number.0, manageable: reason.is_none(), reason }
     }
 }
 
@@ -66,30 +75,39 @@ fn why_not(port: &DevicePort) -> Option<String> {
     }
 }
 
-/// The lines of one device. Unknown facts leave their line out.
-fn describe(text: &mut String, device: &Device) {
-    let mut lines = Lines { text, indent: 0 };
-    let kind = match device.node_type {
-        Some(NodeType::Ca) => "CA",
-        Some(NodeType::Switch) => "Switch",
-        Some(NodeType::Router) => "Router",
-        None => "Device",
-    };
-    lines.title(&format!("{kind} '{}'", device.name));
-    lines.fact("Type", device.hca_type.as_ref());
-    lines.fact("Board", device.board_id.as_ref());
-    lines.fact("Description", device.description.as_ref());
-    lines.fact("Firmware version", device.firmware.as_ref());
-    lines.fact("Hardware version", device.hardware_revision.as_ref());
-    lines.fact("Node GUID", device.node_guid.as_ref());
-    lines.fact("System image GUID", device.system_image_guid.as_ref());
-    lines.fact("Number of ports", Some(&device.ports.len()));
-    #[cfg(feature = "verbs")]
-    super::verbs::describe(&mut lines, &device.name, None);
-    for port in &device.ports {
-        lines.indent = 1;
-        lines.title(&format!("Port {}:", port.number));
-        describe_port(&mut lines, port);
+impl Shown<'_> {
+    /// The lines of one device. Unknown facts leave their line out.
+    fn describe(&self, text: &mut String) {
+        let device = self.device;
+        let mut lines = Lines { text, indent: 0 };
+        let kind = match device.node_type {
+            Some(NodeType::Ca) => "CA",
+            Some(NodeType::Switch) => "Switch",
+            Some(NodeType::Router) => "Router",
+            None => "Device",
+        };
+        lines.title(&format!("{kind} '{}'", device.name));
+        lines.fact("Type", device.hca_type.as_ref());
+        lines.fact("Board", device.board_id.as_ref());
+        lines.fact("Description", device.description.as_ref());
+        lines.fact("Firmware version", device.firmware.as_ref());
+        lines.fact("Hardware version", device.hardware_revision.as_ref());
+        lines.fact("Node GUID", device.node_guid.as_ref());
+        lines.fact("System image GUID", device.system_image_guid.as_ref());
+        lines.fact("Number of ports", Some(&device.ports.len()));
+        #[cfg(feature = "verbs")]
+        self.verbs.describe(&mut lines);
+        for (port, manageable) in device.ports.iter().zip(&self.manageable) {
+            lines.indent = 1;
+            lines.title(&format!("Port {}:", port.number));
+            describe_port(&mut lines, port);
+            #[cfg(feature = "verbs")]
+            self.verbs.describe_port(&mut lines, port.number);
+            lines.fact("Management device", port.umad.as_ref());
+            let verdict =
+                manageable.reason.as_ref().map_or_else(|| "yes".to_owned(), |reason| format!("no: {reason}"));
+            lines.fact("Manageable", Some(&verdict));
+        }
     }
 }
 
@@ -105,11 +123,6 @@ fn describe_port(lines: &mut Lines<'_>, port: &DevicePort) {
     lines.fact("Capability mask", port.capability_mask.map(|mask| format!("{mask:#010x}")).as_ref());
     lines.fact("Port GUID", port.port_guid.as_ref());
     lines.fact("GID prefix", port.gid_prefix.map(|prefix| format!("{prefix:#018x}")).as_ref());
-    #[cfg(feature = "verbs")]
-    super::verbs::describe(lines, &port.device, Some(port.number.0));
-    lines.fact("Management device", port.umad.as_ref());
-    let verdict = why_not(port).map_or_else(|| "yes".to_owned(), |reason| format!("no: {reason}"));
-    lines.fact("Manageable", Some(&verdict));
 }
 
 /// Indented lines of facts.

@@ -7,6 +7,8 @@ mod discover;
 mod emulate;
 mod plan;
 mod run;
+#[cfg(feature = "verbs")]
+mod verbs;
 
 use crate::args::{Cli, Command};
 use crate::failure::Outcome;

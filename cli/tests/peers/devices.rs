@@ -56,10 +56,38 @@ fn on_the_simulator_they_say_what_ibstat_says() {
     assert_eq!(json[0]["manageable"][0]["manageable"], true);
 }
 
+/// Limits, and the MTUs of the port, as `ibv_devinfo -v` has them.
+#[cfg(feature = "verbs")]
+fn limits_agree(ours: &str, verbs: &str) {
+    for (our_name, their_name) in [
+        ("Largest memory region", "max_mr_size"),
+        ("Memory regions", "max_mr"),
+        ("Protection domains", "max_pd"),
+        ("Queue pairs", "max_qp"),
+        ("Work requests in a queue", "max_qp_wr"),
+        ("Scatter entries in a request", "max_sge"),
+        ("Shared receive queues", "max_srq"),
+        ("Completion queues", "max_cq"),
+        ("Entries in a completion queue", "max_cqe"),
+        ("Address handles", "max_ah"),
+        ("Outstanding RDMA reads", "max_qp_rd_atom"),
+        ("Multicast groups", "max_mcast_grp"),
+        ("P_Keys", "max_pkeys"),
+        ("Largest message", "max_msg_sz"),
+    ] {
+        assert_eq!(fact(ours, our_name), fact(verbs, their_name), "{our_name}\n{ours}\n{verbs}");
+    }
+    // ibv_devinfo puts the code of an MTU behind it.
+    for (our_name, their_name) in [("Largest MTU", "max_mtu"), ("Active MTU", "active_mtu")] {
+        let theirs = fact(verbs, their_name).split(' ').next();
+        assert_eq!(Some(fact(ours, our_name)), theirs, "{our_name}\n{ours}\n{verbs}");
+    }
+}
+
 /// A real kernel with two Soft-RoCE devices. One boot for all, since a boot takes its time.
 #[test]
 fn on_a_real_kernel_they_say_what_stock_tools_say_and_ethernet_is_refused() {
-    let script = "echo @ours; rsm devices; echo @ibstat; ibstat; echo @verbs; ibv_devinfo; \
+    let script = "echo @ours; rsm devices; echo @ibstat; ibstat; echo @verbs; ibv_devinfo -v; \
                   echo @run; rsm run --once --state-dir /tmp/state; echo code $?; \
                   echo @named; rsm run --once --device rxe1 --state-dir /tmp/state; echo code $?; \
                   echo @discover; rsm discover --device rxe0; echo code $?; true";
@@ -99,6 +127,8 @@ fn on_a_real_kernel_they_say_what_stock_tools_say_and_ethernet_is_refused() {
         let verbs = of(&verbs, &format!("hca_id:\t{device}\n"));
         assert!(fact(&verbs, "link_layer") == fact(&ours, "Link layer"), "{text}");
         assert!(fact(&verbs, "state").contains(fact(&ours, "State")), "{text}");
+        #[cfg(feature = "verbs")]
+        limits_agree(&ours, &verbs);
         let reason = fact(&ours, "Manageable");
         assert_eq!(reason, "no: its link layer is Ethernet (RoCE or iWARP needs no subnet manager)");
     }
