@@ -2,5 +2,6 @@
 
 mod bad_input;
 mod config;
+mod demo;
 mod output;
 mod rsm;

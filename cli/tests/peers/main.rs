@@ -13,6 +13,7 @@ mod bring_up;
 mod changes;
 mod devices;
 mod harness;
+mod look;
 
 /// An example program of this crate; cargo builds them with the tests.
 fn example(name: &str) -> String {
