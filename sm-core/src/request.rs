@@ -22,12 +22,22 @@ pub struct SmpRequest {
     pub modifier: u32,
     /// The attribute; zeros in a Get.
     pub data: [u8; 64],
+    /// Tries after the first, where they are not the configured number.
+    pub retries: Option<u32>,
 }
 
 impl SmpRequest {
     /// A Get of attribute `A`.
     pub fn get<A: Attribute>(path: DirectedPath, destination: Guid, modifier: u32) -> Self {
-        Self { path, destination, method: Method::GET, attribute_id: A::ID, modifier, data: [0; 64] }
+        Self {
+            path,
+            destination,
+            method: Method::GET,
+            attribute_id: A::ID,
+            modifier,
+            data: [0; 64],
+            retries: None,
+        }
     }
 
     /// A Set of an attribute.
@@ -35,7 +45,7 @@ impl SmpRequest {
         let mut data = [0; 64];
         let whole = value.encode(&mut data);
         debug_assert!(whole, "every attribute of subnet management fits into 64 bytes");
-        Self { path, destination, method: Method::SET, attribute_id: A::ID, modifier, data }
+        Self { path, destination, method: Method::SET, attribute_id: A::ID, modifier, data, retries: None }
     }
 
     /// For the transaction engine. A node not known yet takes the share of its route.
@@ -43,7 +53,8 @@ impl SmpRequest {
         let mut smp = Smp::directed(self.method, self.attribute_id, self.modifier, &self.path);
         smp.data = self.data;
         let destination = if self.destination.is_some() { self.destination.0 } else { route_key(&self.path) };
-        Request::new(Datagram { address: Address::DIRECTED, mad: smp.into_mad() }, destination)
+        let datagram = Datagram { address: Address::DIRECTED, mad: smp.into_mad() };
+        Request { retries: self.retries, ..Request::new(datagram, destination) }
     }
 }
 

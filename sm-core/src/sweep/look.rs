@@ -56,6 +56,14 @@ impl Sweep {
         sweep
     }
 
+    /// Whether a switch known before is being asked for the first time. Those are asked once and briefly: what is silent was reached over
+    /// the link that went, as a rule, and gets its repetitions by the routes that are left. Otherwise every lost link
+    /// would cost the whole of the configured repetitions before anything is mended.
+    pub(super) fn is_first_glance(&self, guid: Guid) -> bool {
+        let known = || self.observed()?.nodes.get(&self.id(guid)?)?.switch_info;
+        self.look.as_ref().is_some_and(|look| !look.asked_again) && known().is_some()
+    }
+
     fn ask_managers(&mut self) {
         let ends: Vec<_> =
             self.observed().into_iter().flat_map(|o| o.managers.iter().map(|m| m.port)).collect();

@@ -181,7 +181,8 @@ impl Sweep {
         self.outstanding = self.outstanding.saturating_sub(1);
         self.answered += 1;
         if *answer == Answer::Silent {
-            if !ask.again {
+            let glance = matches!(ask.what, What::SwitchInfo(guid) if self.is_first_glance(guid));
+            if !ask.again && !glance {
                 self.queue.push_back(Ask { again: true, ..ask });
                 return;
             }
@@ -245,7 +246,10 @@ impl Sweep {
                 Some(SmpRequest::get::<NodeInfo>(self.path_beyond(end)?, none, 0))
             }
             What::Description(guid) => Some(SmpRequest::get::<NodeDescription>(self.path(guid)?, guid, 0)),
-            What::SwitchInfo(guid) => Some(SmpRequest::get::<SwitchInfo>(self.path(guid)?, guid, 0)),
+            What::SwitchInfo(guid) => {
+                let request = SmpRequest::get::<SwitchInfo>(self.path(guid)?, guid, 0);
+                Some(SmpRequest { retries: self.is_first_glance(guid).then_some(0), ..request })
+            }
             What::Acknowledge(guid) => {
                 let mut info = self.observed()?.nodes.get(&self.id(guid)?)?.switch_info?;
                 info.set_port_state_change(1);
