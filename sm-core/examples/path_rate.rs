@@ -38,7 +38,7 @@ fn main() {
             template.sgid.set(snapshot.gid_of(a).0);
             template.dgid.set(snapshot.gid_of(b).0);
             let _fits = template.encode(&mut mad.data);
-            match black_box(answer(&snapshot, &registry, &Request { mad, source }, Timestamp::ZERO)) {
+            match black_box(answer(&snapshot, &registry, &Request::new(mad, source), Timestamp::ZERO)) {
                 Answer::Single(reply) if reply.header.status().is_ok() => {}
                 other => panic!("{other:?}"),
             }
@@ -48,7 +48,7 @@ fn main() {
         let mad = SaMad::request(Method::GET_TABLE, PathRecord::ID, 0);
         let start = Instant::now();
         let Answer::Table { records, .. } =
-            black_box(answer(&snapshot, &registry, &Request { mad, source }, Timestamp::ZERO))
+            black_box(answer(&snapshot, &registry, &Request::new(mad, source), Timestamp::ZERO))
         else {
             panic!("no table");
         };

@@ -1,5 +1,8 @@
 //! One request in, one answer out: the pure part of subnet administration.
 
+use std::sync::Arc;
+
+use mad::rmpp::Message;
 use mad::transport::Address;
 use mad::types::{Lid, QKey, Timestamp};
 use mad::wire::ids::sa;
@@ -8,7 +11,7 @@ use mad::wire::sa::{
     PortInfoRecord, Record, SA_DATA_LEN, SaMad, SmInfoRecord, SwitchInfoRecord,
 };
 use mad::wire::smp::SmState;
-use mad::wire::{Attribute, Mad, Method, Status};
+use mad::wire::{Attribute, Method, Status};
 use zerocopy::FromZeros;
 
 use super::records::Context;
@@ -26,12 +29,32 @@ const RESPONSE_TIME: u8 = 16;
 const CAP2_SEND_ONLY_FULL_MEMBER: u32 = 1 << 12;
 
 /// A request as it came.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Request {
-    /// The datagram.
+    /// The datagram; of a request in segments the first one.
     pub mad: SaMad,
     /// Where it came from.
     pub source: Address,
+    /// The whole attribute of a request in segments.
+    long: Option<Arc<[u8]>>,
+}
+
+impl Request {
+    /// A request in one datagram.
+    pub const fn new(mad: SaMad, source: Address) -> Self {
+        Self { mad, source, long: None }
+    }
+
+    /// A request that came in segments.
+    pub fn in_segments(message: Message) -> Self {
+        let mad = SaMad::from_mad(message.head);
+        Self { mad, source: message.address, long: Some(message.data.into()) }
+    }
+
+    /// The attribute.
+    pub(super) fn attribute(&self) -> &[u8] {
+        self.long.as_deref().unwrap_or(&self.mad.data)
+    }
 }
 
 /// What a request is answered with.
@@ -83,14 +106,14 @@ impl Reply {
 
 /// Answers a request that changes nothing, from a picture of the fabric and from what ports registered.
 pub fn answer(snapshot: &Snapshot, registry: &Registry, request: &Request, now: Timestamp) -> Answer {
-    finish(snapshot, request, |context| read(context, registry, &request.mad, now))
+    finish(snapshot, request, |context| read(context, registry, request, now))
 }
 
 /// Carries out any request.
 pub fn serve(snapshot: &Snapshot, registry: &mut Registry, request: &Request, now: Timestamp) -> Answer {
     finish(snapshot, request, |context| match request.mad.header.method() {
         Method::SET | Method::DELETE => registry.change(context, request, now),
-        _ => read(context, registry, &request.mad, now),
+        _ => read(context, registry, request, now),
     })
 }
 
@@ -144,7 +167,13 @@ fn admit<'a>(snapshot: &'a Snapshot, request: &Request) -> Result<Context<'a>, S
     Ok(Context { snapshot, requester, trusted: key != 0 && key == snapshot.sm.sm_key })
 }
 
-fn read(context: &Context<'_>, registry: &Registry, mad: &SaMad, now: Timestamp) -> Result<Reply, Status> {
+fn read(
+    context: &Context<'_>,
+    registry: &Registry,
+    request: &Request,
+    now: Timestamp,
+) -> Result<Reply, Status> {
+    let mad = &request.mad;
     match mad.header.attribute_id.get() {
         sa::CLASS_PORT_INFO => class_port_info(mad),
         sa::NODE_RECORD => records::answer::<NodeRecord>(context, mad, TABLE_LIMIT),
@@ -159,6 +188,9 @@ fn read(context: &Context<'_>, registry: &Registry, mad: &SaMad, now: Timestamp)
         sa::LINK_RECORD => records::answer::<LinkRecord>(context, mad, TABLE_LIMIT),
         sa::SM_INFO_RECORD => records::answer::<SmInfoRecord>(context, mad, TABLE_LIMIT),
         sa::PATH_RECORD => paths::answer(context, &registry.groups, mad, TABLE_LIMIT),
+        sa::MULTI_PATH_RECORD if mad.header.method() == Method::GET_MULTI => {
+            paths::answer_multi(context, request.attribute(), mad.component_mask.get())
+        }
         sa::MC_MEMBER_RECORD | sa::SERVICE_RECORD | sa::INFORM_INFO_RECORD => {
             registry.select(context, mad, now)
         }
@@ -187,8 +219,11 @@ fn class_port_info(mad: &SaMad) -> Result<Reply, Status> {
     let mut info = ClassPortInfo::new_zeroed();
     info.base_version = 1;
     info.class_version = SaMad::CLASS_VERSION;
-    info.capability_mask
-        .set(ClassPortInfo::SA_CAP_UD_MULTICAST | ClassPortInfo::SA_CAP_PORT_INFO_CAP_MASK_MATCH);
+    info.capability_mask.set(
+        ClassPortInfo::SA_CAP_UD_MULTICAST
+            | ClassPortInfo::SA_CAP_MULTIPATH
+            | ClassPortInfo::SA_CAP_PORT_INFO_CAP_MASK_MATCH,
+    );
     info.set_capability_mask2(
         ClassPortInfo::SA_CAP2_FULL_PORT_INFO_RECORD
             | ClassPortInfo::SA_CAP2_EXTENDED_SPEEDS
@@ -217,9 +252,4 @@ fn head(request: &SaMad, status: Status) -> SaMad {
 /// The request sent back with a status and without its data.
 pub(super) fn refuse(request: &SaMad, status: Status) -> Answer {
     Answer::Single(Box::new(head(request, status)))
-}
-
-/// The SA datagram that a general one holds.
-pub(super) fn request_of(mad: &Mad, source: Address) -> Request {
-    Request { mad: SaMad::from_mad(*mad), source }
 }

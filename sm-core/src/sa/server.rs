@@ -10,7 +10,7 @@ use mad::wire::sa::SaMad;
 use mad::wire::smp::{GidData, Notice, NoticeType};
 use mad::wire::{Method, MgmtClass, Status};
 
-use super::answer::{Answer, Request, refuse, request_of, serve};
+use super::answer::{Answer, Request, refuse, serve};
 use super::fair::FairQueue;
 use super::registry::{GroupEvent, Registry};
 use super::reports::Reports;
@@ -158,7 +158,7 @@ impl Server {
             self.statistics.dropped += u64::from(!answers_report);
             return;
         }
-        self.queue_request(request_of(&datagram.mad, datagram.address), now);
+        self.queue_request(Request::new(SaMad::from_mad(datagram.mad), datagram.address), now);
     }
 
     fn queue_request(&mut self, request: Request, now: Timestamp) {
@@ -262,7 +262,7 @@ impl Server {
                 Event::Sent(key) | Event::Failed { key, direction: Direction::Sending, .. } => key,
                 Event::Failed { direction: Direction::Receiving, .. } => continue,
                 Event::Received(message) => {
-                    self.queue_request(request_of(&message.head, message.address), now);
+                    self.queue_request(Request::in_segments(*message), now);
                     continue;
                 }
             };

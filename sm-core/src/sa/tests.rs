@@ -37,7 +37,7 @@ fn ask<R: Attribute>(snapshot: &Snapshot, method: Method, template: &R, mask: u6
 }
 
 fn ask_as(snapshot: &Snapshot, mad: SaMad, source: Address) -> Answer {
-    answer(snapshot, &Registry::default(), &Request { mad, source }, Timestamp::ZERO)
+    answer(snapshot, &Registry::default(), &Request::new(mad, source), Timestamp::ZERO)
 }
 
 fn get<R: Record>(snapshot: &Snapshot, template: &R, mask: u64) -> Result<R, Status> {

@@ -4,6 +4,7 @@
 //! Specification volume 1, 15.2.5.16. Cost: two walks of O(hops) for each pair of LIDs, nothing else depends on the size
 //! of the fabric unless the query leaves an end open.
 
+mod multi;
 mod query;
 mod record;
 
@@ -12,6 +13,7 @@ use std::ops::ControlFlow;
 use mad::types::{Gid, Lid, Mtu, PKey, Rate};
 use mad::wire::Status;
 
+pub(super) use self::multi::answer as answer_multi;
 pub use self::query::PathQuery;
 pub(super) use self::record::answer;
 use super::selector::Bound;

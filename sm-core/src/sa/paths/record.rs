@@ -49,9 +49,9 @@ pub(in crate::sa) fn answer(
 }
 
 /// A query as it came.
-struct Asked {
-    template: PathRecord,
-    mask: u64,
+pub(super) struct Asked {
+    pub(super) template: PathRecord,
+    pub(super) mask: u64,
 }
 
 impl Asked {
@@ -74,7 +74,7 @@ impl Asked {
         self.field(components, ()).map(|()| Bound::new(selector, code, decode)).transpose()
     }
 
-    fn query(&self) -> Result<PathQuery, Status> {
+    pub(super) fn query(&self) -> Result<PathQuery, Status> {
         let record = &self.template;
         if matches!(self.mask & PathRecord::SERVICE_ID, 1 | 2) {
             return Err(Status::SA_INSUFFICIENT_COMPONENTS);
@@ -171,7 +171,7 @@ impl Asked {
 
     /// The record of a path. What the query names and the path leaves free (service ID, traffic class, flow label, QoS
     /// class) comes back as it was asked for.
-    fn record(&self, path: &Path) -> PathRecord {
+    pub(super) fn record(&self, path: &Path) -> PathRecord {
         let mut record = PathRecord::new_zeroed();
         let asked = &self.template;
         if self.has(PathRecord::SERVICE_ID) {

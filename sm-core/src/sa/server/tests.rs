@@ -4,7 +4,8 @@ use mad::rmpp::{Event, Message};
 use mad::types::{PortNum, PortState, ServiceLevel};
 use mad::wire::ids::sa;
 use mad::wire::sa::{
-    ClassPortInfo, InformInfo, McMemberRecord, NodeRecord, PathRecord, Record, Report, ServiceRecord,
+    ClassPortInfo, InformInfo, McMemberRecord, MultiPathRecord, NodeRecord, PathRecord, Record, Report,
+    ServiceRecord,
 };
 use mad::wire::smp::TrapDetails;
 use mad::wire::{Attribute, Mad};
@@ -411,4 +412,38 @@ fn b51_a_request_in_segments_is_answered() {
     assert_eq!(answers.len(), 1);
     assert_eq!(answers[0].header.method(), Method::GET_MULTI_RESP);
     assert_eq!(answers[0].header.status(), Status::METHOD_ATTRIBUTE_NOT_SUPPORTED);
+}
+
+/// B51: a query for paths between 300 GIDs comes in segments and is answered in segments, by the two-sided transfer.
+#[test]
+fn b51_queries_of_many_gids() {
+    let snapshot = snapshot();
+    let mut server = Server::new(ServerConfig::default());
+    let mut client = Rmpp::new(RmppConfig::default());
+    let (me, manager) = (address(&snapshot, 1), address(&snapshot, 0));
+    let gid = |n: u8| Gid::new(snapshot.sm.gid_prefix, Tree::host(n / 3 % 2, n % 3));
+    let from: Vec<Gid> = (0..150).map(gid).collect();
+    let to: Vec<Gid> = (50..200).map(gid).collect();
+    let query = MultiPathRecord::new_zeroed();
+    let counts = MultiPathRecord::component_mask(&["SGIDCount", "DGIDCount"]).unwrap();
+    let head = request(Method::GET_MULTI, &query, counts, 5).into_mad();
+    client.send(manager, &head, query.with_gids(&from, &to).unwrap(), at(0)).unwrap();
+    let mut got = None;
+    for _ in 0..1000 {
+        while let Some(sent) = client.poll_send(at(0)) {
+            server.receive(&Datagram { address: me, mad: sent.mad }, &snapshot, at(0));
+        }
+        while let Some(sent) = server.poll_send(at(0)) {
+            client.receive(&Datagram { address: manager, mad: sent.mad }, at(0));
+        }
+        while let Some(event) = client.poll_event() {
+            if let Event::Received(message) = event {
+                got = Some(message);
+            }
+        }
+    }
+    let message = got.expect("an answer");
+    assert_eq!(message.head.header.attribute_id.get(), sa::PATH_RECORD);
+    assert_eq!(message.head.header.method(), Method::GET_MULTI_RESP);
+    assert_eq!(message.data.len(), 127 * PathRecord::TABLE_LEN);
 }
