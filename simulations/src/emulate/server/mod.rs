@@ -232,24 +232,30 @@ impl Server {
 
     /// One round: what clients want, what the fabric does, what is over, and what clients get.
     fn turn(&mut self, events: &[epoll::Event]) {
-        self.carry_out_orders();
         if let Some(until) = self.frozen_until {
             let now = self.now();
             if now < until {
                 std::thread::sleep(until.saturating_since(now).min(Duration::from_millis(10)));
+                self.carry_out_orders();
                 return;
             }
             self.frozen_until = None;
         }
+        let mut ordered = false;
         for event in events {
             let (flags, data) = (event.flags, event.data);
             match data.u64() {
                 LISTENER => self.accept(),
-                WAKER => {
-                    let _ = rustix::io::read(&*self.handle.wake, &mut [0_u8; 8]);
-                }
+                WAKER => ordered = true,
                 number => self.serve(number, flags),
             }
+        }
+        if ordered {
+            // What clients sent before an order was given comes before it.
+            let now = self.now();
+            self.run_fabric(now);
+            let _ = rustix::io::read(&*self.handle.wake, &mut [0_u8; 8]);
+            self.carry_out_orders();
         }
         if self.accept_again.is_some_and(|at| at <= self.now()) {
             self.accept_again = None;
