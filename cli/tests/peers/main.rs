@@ -1,6 +1,7 @@
 //! rsm against programs that others wrote: ibsim as the fabric, and the unmodified tools of infiniband-diags, opensm and
 //! ibutils on it. They come from Debian packages; `./test.sh` installs them.
 
+mod emulator;
 mod fabric;
 mod ibdmchk;
 mod net;
@@ -12,8 +13,10 @@ mod bad_input;
 mod bring_up;
 mod changes;
 mod devices;
+mod emulate;
 mod harness;
 mod look;
+mod umad_device;
 
 /// An example program of this crate; cargo builds them with the tests.
 fn example(name: &str) -> String {
