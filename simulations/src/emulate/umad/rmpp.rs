@@ -109,7 +109,11 @@ impl Files {
         let class = head.header.mgmt_class();
         let data = message.get(data_offset(class)..).ok_or(Errno::INVAL)?.to_vec();
         let engine = self.engines.by_agent.get_mut(&agent).ok_or(Errno::INVAL)?;
-        let key = engine.rmpp.send(address_of(&header), &head, data, now).map_err(|error| match error {
+        let address = address_of(&header);
+        if engine.sending.contains_key(&TransferKey::of_sent(&address, &head)) {
+            return Err(Errno::INVAL);
+        }
+        let key = engine.rmpp.send(address, &head, data, now).map_err(|error| match error {
             SendError::Full => Errno::NOMEM,
             SendError::Class(_) | SendError::UnderWay | SendError::TooLong(_) => Errno::INVAL,
         })?;
