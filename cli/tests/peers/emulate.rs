@@ -207,6 +207,22 @@ fn one_of_two_opensms_is_master_and_the_other_takes_over() {
     assert_eq!(masters(), 1, "IsSM went with the first one's process");
 }
 
+/// One subnet manager is opensm and the other one ours: exactly one of them is master.
+#[test]
+fn rsm_stands_by_where_opensm_is_master() {
+    let emulator = Emulator::start(&Net::own("two-switches.net"));
+    let opensm = emulator.opensm("H0", &["-p", "9"]);
+    opensm.wait_for("SUBNET UP");
+    let rsm = env!("CARGO_BIN_EXE_rsm");
+    let args = ["run", "--priority", "3", "--state-dir", "state", "--log-level", "info"];
+    let ours = emulator.spawn("H3", rsm, &args);
+    wait_until("rsm stands by", || ours.err().contains("Standby"));
+    let said = emulator.run("H1", "sminfo", &[]).ok();
+    assert!(said.contains("0x100001") && said.contains("SMINFO_MASTER"), "{said}");
+    assert!(!ours.err().contains("role=Master"), "{}", ours.err());
+    ours.stop();
+}
+
 #[test]
 fn rsm_brings_the_fabric_up_on_the_emulator_too() {
     let emulator = Emulator::start(&Net::own("tree36.net"));

@@ -75,6 +75,10 @@ real! {
     c"readlink" readlink(path: *const c_char, out: *mut c_char, size: size_t) -> ssize_t;
     c"readlinkat" readlinkat(dir: c_int, path: *const c_char, out: *mut c_char, size: size_t) -> ssize_t;
     c"realpath" realpath(path: *const c_char, out: *mut c_char) -> *mut c_char;
+    c"getxattr" getxattr(path: *const c_char, name: *const c_char, out: *mut c_void, size: size_t) -> ssize_t;
+    c"lgetxattr" lgetxattr(path: *const c_char, name: *const c_char, out: *mut c_void, size: size_t) -> ssize_t;
+    c"listxattr" listxattr(path: *const c_char, out: *mut c_char, size: size_t) -> ssize_t;
+    c"llistxattr" llistxattr(path: *const c_char, out: *mut c_char, size: size_t) -> ssize_t;
     c"read" read(fd: c_int, buffer: *mut c_void, count: size_t) -> ssize_t;
     c"readv" readv(fd: c_int, parts: *const libc::iovec, count: c_int) -> ssize_t;
     c"write" write(fd: c_int, buffer: *const c_void, count: size_t) -> ssize_t;

@@ -201,6 +201,10 @@ redirected! {
     euidaccess(path, mode: c_int) -> c_int, -1;
     readlink(path, out: *mut c_char, size: size_t) -> ssize_t, -1;
     realpath(path, out: *mut c_char) -> *mut c_char, std::ptr::null_mut();
+    getxattr(path, name: *const c_char, out: *mut c_void, size: size_t) -> ssize_t, -1;
+    lgetxattr(path, name: *const c_char, out: *mut c_void, size: size_t) -> ssize_t, -1;
+    listxattr(path, out: *mut c_char, size: size_t) -> ssize_t, -1;
+    llistxattr(path, out: *mut c_char, size: size_t) -> ssize_t, -1;
 }
 
 /// The device that a path names looks like one, though the tree has a plain file there.
