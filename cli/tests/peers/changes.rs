@@ -184,6 +184,7 @@ fn ten_per_cent_of_datagrams_are_lost() {
     let lids = Lids::read(&agreed_topology(&sim, "H0"));
     lids.check();
     assert_eq!(lids.hosts.len(), 36);
-    trace_all(&sim, "H35", &lids.pairs());
+    let pairs: Vec<(u16, u16)> = lids.pairs().into_iter().step_by(7).collect();
+    trace_all(&sim, "H35", &pairs);
     assert_eq!(rsm.stop().code, Some(0));
 }
