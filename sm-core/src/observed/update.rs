@@ -179,6 +179,19 @@ impl Observed {
     /// Finds the shortest directed route to every node again, over links whose ends are both up, and removes the nodes
     /// that have none. Returns what was removed.
     pub fn renew_paths(&mut self) -> Vec<Node> {
+        self.reroute()
+            .into_iter()
+            .filter_map(|id| {
+                let node = self.fabric.get(id).cloned();
+                self.remove_node(id);
+                node
+            })
+            .collect()
+    }
+
+    /// Finds the shortest directed route to every node again, over links whose ends are both up. Returns the nodes that
+    /// have none; they keep their old one.
+    pub fn reroute(&mut self) -> Vec<NodeId> {
         let mut reached = BTreeMap::new();
         let mut line = VecDeque::from([self.local.node]);
         reached.insert(self.local.node, (DirectedPath::LOCAL, self.local.port));
@@ -199,19 +212,13 @@ impl Observed {
                 }
             }
         }
-        let lost: Vec<NodeId> = self.fabric.node_ids().filter(|id| !reached.contains_key(id)).collect();
+        let lost = self.fabric.node_ids().filter(|id| !reached.contains_key(id)).collect();
         for (id, (path, entry)) in reached {
             if let Some(node) = self.nodes.get_mut(&id) {
                 (node.path, node.entry_port) = (path, entry);
             }
         }
-        lost.into_iter()
-            .filter_map(|id| {
-                let node = self.fabric.get(id).cloned();
-                self.remove_node(id);
-                node
-            })
-            .collect()
+        lost
     }
 
     /// The same picture with nodes in the order of a breadth-first walk by port number from the subnet manager's own

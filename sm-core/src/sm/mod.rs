@@ -116,6 +116,8 @@ pub struct Sm {
     own: Own,
     phase: Phase,
     transactions: Transactions<Token>,
+    /// Requests in flight of sweeps that are over and gave them up.
+    stale_requests: usize,
     actions: VecDeque<Action>,
     /// The picture as it is confirmed; `None` before the first sweep and while a plan is applied.
     observed: Option<Arc<Observed>>,
@@ -152,6 +154,7 @@ impl Sm {
             own: Own::default(),
             phase: Phase::Idle,
             transactions,
+            stale_requests: 0,
             actions: VecDeque::new(),
             observed: None,
             ground: Ground { quirks: restored.quirks, ..Ground::default() },
@@ -282,13 +285,21 @@ impl Sm {
     fn complete(&mut self, completion: Completion<Token>, now: Timestamp) {
         let answer = Answer::of(completion.outcome);
         match (completion.token, &mut self.phase) {
-            (Token::Sweep(ask), Phase::Sweeping(sweep)) => sweep.answer(ask, &answer),
+            (Token::Sweep(ask), phase) => {
+                let current = match phase {
+                    Phase::Sweeping(sweep) => sweep.answer(ask, &answer),
+                    Phase::Idle | Phase::Planning | Phase::Applying(_) | Phase::Multicast(_) => false,
+                };
+                if !current {
+                    self.stale_requests = self.stale_requests.saturating_sub(1);
+                }
+            }
             (Token::Apply(job), Phase::Applying(apply)) => apply.answer(job, &answer),
             (Token::Multicast(job), Phase::Multicast(apply)) => apply.answer(job, &answer),
             (Token::Tell { guid, tries }, _) => self.told(guid, tries, &answer),
             (Token::Renamed(guid), _) => self.renamed_answered(guid, &answer),
             (Token::Poll, _) => self.polled(&answer, now),
-            (Token::Sweep(_) | Token::Apply(_) | Token::Multicast(_) | Token::Control, _) => {}
+            (Token::Apply(_) | Token::Multicast(_) | Token::Control, _) => {}
         }
     }
 }

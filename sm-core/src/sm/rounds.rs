@@ -92,7 +92,7 @@ impl Sm {
 
     /// Begins a round if there is a reason for one. True when it began.
     fn begin_round(&mut self, now: Timestamp) -> bool {
-        if self.transactions.in_flight() + self.transactions.queued() > 0 {
+        if self.transactions.in_flight() + self.transactions.queued() > self.stale_requests {
             return false;
         }
         if matches!(self.role, Role::Standby | Role::NotActive) {
@@ -139,6 +139,7 @@ impl Sm {
             known_tables: self.ground.tables.switches().collect(),
             ask_managers: true,
             acknowledge_changes: self.role == Role::Master,
+            first_serial: self.round.number << 32,
         };
         let sweep = match self.observed.clone().filter(|_| !full) {
             Some(observed) => {
@@ -167,6 +168,7 @@ impl Sm {
     }
 
     fn swept(&mut self, sweep: Sweep, now: Timestamp) {
+        self.stale_requests += sweep.given_up_requests();
         let result = match sweep.finish(self.observed.as_ref()) {
             Ok(result) => result,
             Err(error) => return self.nothing_found(&error, now),

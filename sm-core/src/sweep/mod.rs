@@ -40,6 +40,8 @@ pub struct SweepSettings {
     /// Whether PortStateChange is cleared before a switch's ports are read, so that no change is lost in between (B04).
     /// The only Set of a sweep; for masters.
     pub acknowledge_changes: bool,
+    /// Where this sweep's questions are numbered from: above those of any sweep before.
+    pub first_serial: u64,
 }
 
 /// One end of a cable by GUID: stays right when a node goes and another takes its place in the graph.
@@ -51,6 +53,8 @@ pub struct Ask {
     what: What,
     /// Asked for the second time in this sweep.
     again: bool,
+    /// Tells this question from the same one asked by another route.
+    serial: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +116,11 @@ pub struct Sweep {
     /// `None` until our own node answered.
     observed: Option<Arc<Observed>>,
     queue: VecDeque<Ask>,
-    outstanding: usize,
+    /// Questions under way by serial, with the routes that they took.
+    outstanding: HashMap<u64, (Ask, DirectedPath)>,
+    next_serial: u64,
+    /// Questions given up for a better route, whose ends have not come yet.
+    given_up: usize,
     answered: usize,
     /// Unanswered questions of each node.
     silences: HashMap<Guid, u32>,
@@ -143,10 +151,12 @@ impl Sweep {
 
     fn new(settings: SweepSettings, observed: Option<Arc<Observed>>) -> Self {
         Self {
-            settings,
             observed,
             queue: VecDeque::new(),
-            outstanding: 0,
+            outstanding: HashMap::new(),
+            next_serial: settings.first_serial,
+            given_up: 0,
+            settings,
             answered: 0,
             silences: HashMap::new(),
             port_guids: HashMap::new(),
@@ -163,22 +173,42 @@ impl Sweep {
 
     /// The next request; `None` when nothing can be asked before an answer comes, or at all.
     pub fn next_request(&mut self) -> Option<(SmpRequest, Ask)> {
+        self.leave_dead_routes();
         loop {
-            while let Some(ask) = self.queue.pop_front() {
+            while let Some(mut ask) = self.queue.pop_front() {
                 if let Some(request) = self.request(&ask.what) {
-                    self.outstanding += 1;
+                    ask.serial = self.next_serial;
+                    self.next_serial += 1;
+                    self.outstanding.insert(ask.serial, (ask, request.path));
                     return Some((request, ask));
                 }
             }
-            if self.outstanding > 0 || !self.next_stage() {
+            if !self.outstanding.is_empty() || !self.next_stage() {
                 return None;
             }
         }
     }
 
-    /// Takes the end of a request.
-    pub fn answer(&mut self, ask: Ask, answer: &Answer) {
-        self.outstanding = self.outstanding.saturating_sub(1);
+    /// Takes the end of a request; one that was given up since, for a better route, means nothing any more. False: the
+    /// request was not of this sweep.
+    pub fn answer(&mut self, ask: Ask, answer: &Answer) -> bool {
+        if ask.serial < self.settings.first_serial {
+            return false;
+        }
+        if self.outstanding.remove(&ask.serial).is_none() {
+            self.given_up = self.given_up.saturating_sub(1);
+            return true;
+        }
+        self.take(ask, answer);
+        true
+    }
+
+    /// Questions given up for a better route, whose ends are still to come when the sweep is done.
+    pub const fn given_up_requests(&self) -> usize {
+        self.given_up
+    }
+
+    fn take(&mut self, ask: Ask, answer: &Answer) {
         self.answered += 1;
         if *answer == Answer::Silent {
             let glance = matches!(ask.what, What::SwitchInfo(guid) if self.is_first_glance(guid));
@@ -204,7 +234,7 @@ impl Sweep {
 
     /// Whether nothing is in flight and nothing is left to ask. Call [`Sweep::next_request`] until it gives `None` before.
     pub fn is_done(&self) -> bool {
-        self.outstanding == 0 && self.queue.is_empty()
+        self.outstanding.is_empty() && self.queue.is_empty()
     }
 
     /// How far it is.
@@ -212,12 +242,12 @@ impl Sweep {
         SweepProgress {
             nodes: self.observed.as_ref().map_or(0, |o| o.fabric.node_count()),
             answered: self.answered,
-            open: self.outstanding + self.queue.len(),
+            open: self.outstanding.len() + self.queue.len(),
         }
     }
 
     fn ask(&mut self, what: What) {
-        self.queue.push_back(Ask { what, again: false });
+        self.queue.push_back(Ask { what, again: false, serial: 0 });
     }
 
     /// Whether the questions to this node are over: two went unanswered.

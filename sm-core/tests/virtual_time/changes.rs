@@ -41,6 +41,29 @@ fn a_lost_link_between_switches_moves_only_its_routes() {
     rig.assert_quiet();
 }
 
+/// The routes to other switches led over what went; none of them is waited for.
+#[test]
+fn a_look_does_not_wait_for_answers_over_links_that_went() {
+    let one_try = SmSettings::default().transactions.timeout.as_secs_f64();
+    let mut rig = Rig::new(&tree(6, 3, 4));
+    rig.settle();
+    let (uplink, spine) = (rig.end("L0", 5), rig.node("T1"));
+    for whole_spine in [false, true] {
+        let before = rig.reports().len();
+        if whole_spine {
+            rig.world.power_off(spine);
+        } else {
+            rig.world.unlink(uplink);
+        }
+        rig.run(A_WHILE);
+        rig.settle();
+        rig.assert_right();
+        let mended = rig.reports()[before..].iter().filter(|r| r.sets.contains_key("LinearForwardingTable"));
+        let sweeps: Vec<f64> = mended.map(|r| r.seconds.sweep).collect();
+        assert!(!sweeps.is_empty() && sweeps.iter().all(|s| *s < one_try), "{sweeps:?} of virtual time");
+    }
+}
+
 #[test]
 fn the_change_is_seen_without_any_trap() {
     let config = Config { traps: false, ..Config::default() };
