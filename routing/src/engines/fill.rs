@@ -72,8 +72,8 @@ fn spread(targets: &[Target], (divider, shift): (u32, u32), slots: &[u8], ports:
     if ports.is_empty() {
         return;
     }
-    // Ranks on one leaf follow one another, so that division is needed for the first only.
-    let (mut rank, mut rest, mut index) = (u32::MAX, 0, 0);
+    // Ranks on one leaf follow one another, so that division is needed for the first only; no rank follows the first value.
+    let (mut rank, mut rest, mut index) = (u32::MAX - 1, 0, 0);
     for target in targets {
         if target.rank == rank.wrapping_add(1) {
             rest += 1;

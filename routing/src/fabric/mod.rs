@@ -4,10 +4,12 @@
 //! carry both port numbers, so that parallel cables and a cable back to the same switch are kept. Hot loops use the flat
 //! [`SwitchGraph`] made from it.
 
+mod degraded;
 mod model;
 mod switch_graph;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use degraded::degraded_links;
 pub use model::{Fabric, FabricError, Link, Node, NodeId, Port, PortRef, SwitchFacts};
 pub use switch_graph::{Arc, Destination, SwitchGraph, SwitchIndex};

@@ -6,6 +6,8 @@
 
 use mad::types::{Guid, Lid, NodeType};
 
+#[cfg(doc)]
+use super::degraded_links;
 use super::{Fabric, NodeId, PortRef};
 
 /// Number of a switch in a [`SwitchGraph`], 0 to `switch_count() - 1`.
@@ -74,6 +76,14 @@ impl SwitchGraph {
     pub fn new(fabric: &Fabric) -> Self {
         let up = |end: PortRef| fabric.port(end).is_some_and(|p| p.state.is_up());
         Self::with_links(fabric, |a, b| up(a) && up(b))
+    }
+
+    /// The same without the links between switches that run slower than both ends could ([`degraded_links`]), but for those
+    /// without which a part of the fabric would be cut off: of these the fastest stay (B28).
+    pub fn avoiding_degraded(fabric: &Fabric) -> Self {
+        let up = |end: PortRef| fabric.port(end).is_some_and(|p| p.state.is_up());
+        let avoided = super::degraded::avoidable(fabric, |link| up(link.a) && up(link.b));
+        Self::with_links(fabric, |a, b| up(a) && up(b) && !avoided.contains(&a) && !avoided.contains(&b))
     }
 
     /// The same with the links that `usable` accepts.
