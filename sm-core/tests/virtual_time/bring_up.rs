@@ -103,3 +103,28 @@ fn all_ports_are_active_and_unlinked_ones_untouched() {
     }
     assert_eq!(rig.state("S0", 5), Some(PortState::Down));
 }
+
+/// The manager sits on port 0 of a switch, base or enhanced.
+#[test]
+fn a_manager_on_a_switch_brings_up_the_fabric_too() {
+    for enhanced in [false, true] {
+        let mut fabric = two_switches();
+        let switch = fabric.nodes().find(|(_, n)| n.description == "S0").map(|(id, _)| id).unwrap();
+        fabric.node_mut(switch).switch.as_mut().unwrap().enhanced_port_0 = enhanced;
+        let mut settings = SmSettings::default();
+        settings.plan.lmc = 1;
+        let mut rig = Rig::on(&fabric, "S0", 0, settings);
+        let report = rig.settle();
+        assert!(report.is_complete(), "{:?}", report.failures);
+        assert_eq!(report.sm_lid.map(|l| l.get()), Some(rig.lid("S0", 0)));
+        assert_eq!(rig.port_info("H2", 1).master_sm_lid.get(), rig.lid("S0", 0));
+        assert_eq!(rig.port_info("S0", 0).lmc(), u8::from(enhanced), "base port 0 has no LMC (B19)");
+        rig.assert_right();
+        rig.assert_quiet();
+        let end = rig.end("S0", 8);
+        rig.world.unlink(end);
+        rig.run(Duration::from_secs(15));
+        assert!(rig.settle().is_complete());
+        rig.assert_right();
+    }
+}

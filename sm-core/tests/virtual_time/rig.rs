@@ -116,6 +116,13 @@ impl Rig {
         Self { world, sm }
     }
 
+    /// With the manager on another port than H0's.
+    pub(crate) fn on(fabric: &Fabric, name: &str, port: u8, settings: SmSettings) -> Self {
+        let mut world = World::new(fabric, Config::default());
+        let sm = attach_at(&mut world, name, port, settings, Restored::default());
+        Self { world, sm }
+    }
+
     pub(crate) fn inline(&self) -> &Inline {
         &self.world.agent::<SmAgent>(self.sm).unwrap().0
     }
@@ -207,9 +214,13 @@ impl Rig {
 
 /// Puts a subnet manager on port 1 of a node.
 pub(crate) fn attach(world: &mut World, name: &str, settings: SmSettings, restored: Restored) -> AgentId {
+    attach_at(world, name, 1, settings, restored)
+}
+
+fn attach_at(world: &mut World, name: &str, port: u8, settings: SmSettings, restored: Restored) -> AgentId {
     let node = world.find_name(name).unwrap();
     let sm = Sm::new(settings, restored, false, 0x1000 * (node + 1));
-    world.attach(End::new(node, 1), Box::new(SmAgent(Inline::new(sm)))).unwrap()
+    world.attach(End::new(node, port), Box::new(SmAgent(Inline::new(sm)))).unwrap()
 }
 
 pub(crate) const NODE_INFO: u16 = NodeInfo::ID;
