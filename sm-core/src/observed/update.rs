@@ -163,6 +163,20 @@ impl Observed {
         }
     }
 
+    /// Ports whose PortInfo was asked for and not answered: any port of a switch, and ports of others that are known to
+    /// exist by their cable.
+    pub fn unread(&self) -> impl Iterator<Item = PortRef> + '_ {
+        self.nodes.iter().flat_map(move |(id, node)| {
+            let facts = self.fabric.get(*id);
+            let exists =
+                move |port: &PortNum| facts.is_some_and(|f| f.is_switch() || f.port(*port).is_some());
+            let numbers = (0..node.ports.len()).map(|n| PortNum(n as u8));
+            numbers
+                .filter(move |port| node.port_info(*port).is_none() && exists(port))
+                .map(move |port| PortRef { node: *id, port })
+        })
+    }
+
     /// A directed route to a node, extended by one of its ports.
     pub fn path_beyond(&self, end: PortRef) -> Option<DirectedPath> {
         self.nodes.get(&end.node)?.path.extend(end.port).ok()

@@ -390,13 +390,9 @@ fn left_out(observed: &Observed) -> Vec<String> {
     let silent = observed.dangling().map(|end| {
         format!("port {} of {} has a link, but nobody usable behind it", end.port, observed.name(end.node))
     });
-    let unread = observed.nodes.iter().flat_map(|(id, node)| {
-        let facts = observed.fabric.node(*id);
-        facts
-            .numbered_ports()
-            .filter(|(port, _)| node.port_info(*port).is_none())
-            .map(|(port, _)| format!("port {port} of {}: PortInfo was not answered", observed.name(*id)))
-    });
+    let unread = observed
+        .unread()
+        .map(|end| format!("port {} of {}: PortInfo was not answered", end.port, observed.name(end.node)));
     silent.chain(unread).collect()
 }
 

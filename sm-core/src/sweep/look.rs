@@ -84,13 +84,14 @@ impl Sweep {
             if node.description == [0; 64] {
                 self.ask(What::Description(facts.guid));
             }
-            let doubtful = |number: PortNum, up: bool| {
-                let linked = || observed.fabric.peer(PortRef { node: *id, port: number }).is_some();
-                node.port_info(number).is_none() || (!up && linked())
-            };
-            for (number, _) in facts.numbered_ports().filter(|(n, p)| doubtful(*n, p.state.is_up())) {
+            let linked =
+                |number: PortNum| observed.fabric.peer(PortRef { node: *id, port: number }).is_some();
+            for (number, _) in facts.numbered_ports().filter(|(n, p)| !p.state.is_up() && linked(*n)) {
                 self.ask_port(facts.guid, number);
             }
+        }
+        for end in observed.unread() {
+            self.ask_port(observed.fabric.node(end.node).guid, end.port);
         }
     }
 

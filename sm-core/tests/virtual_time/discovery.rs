@@ -178,6 +178,27 @@ fn a_host_that_stops_answering_half_way_is_named_and_the_others_come_up() {
     assert_eq!(rig.state("S1", 1), Some(PortState::Init));
 }
 
+/// A switch's port of which nothing was read may lead to anybody: it is named, and read again.
+#[test]
+fn a_switch_port_that_was_not_read_is_asked_again_and_named_until_it_answers() {
+    for times in [Some(8), Some(16), None] {
+        let fault = Quirk {
+            modifier: Some(2),
+            times,
+            ..Quirk::always(Misbehaviour::Silence).on(Method::GET, PORT_INFO)
+        };
+        let mut rig = with_faults(&two_switches(), |world| quirk(world, "S1", fault));
+        let report = rig.settle();
+        assert_eq!(report.is_complete(), times.is_some(), "{:?}", report.failures);
+        if times.is_some() {
+            assert_eq!(report.nodes, 6);
+            rig.assert_right();
+        } else {
+            assert!(named(&report.failures, &["port 2 of \"S1\"", "PortInfo"]), "{:?}", report.failures);
+        }
+    }
+}
+
 #[test]
 fn b07_a_refused_switch_info_leaves_the_switch_out_and_the_reason_is_told() {
     let what = Misbehaviour::Refuse { status: 0x000c, garbage: true };
