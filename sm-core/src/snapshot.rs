@@ -49,6 +49,8 @@ pub struct EndPort {
     pub guid: Guid,
     /// P_Keys in order of their index, invalid ones left out; empty where the table is not known.
     pub pkeys: Arc<[PKey]>,
+    /// The same with every entry at its index.
+    pub pkey_table: Arc<[PKey]>,
     /// The switch that the port is, or is attached to.
     switch: Option<SwitchIndex>,
     /// The exit port of that switch that leads here, 0 for the switch itself.
@@ -164,6 +166,7 @@ impl Snapshot {
         for port in &mut self.ends {
             if let Some(table) = tables.get(&port.end) {
                 port.pkeys = table.iter().copied().filter(|key| key.is_valid()).collect();
+                port.pkey_table = table.as_slice().into();
             }
         }
         self
@@ -245,8 +248,20 @@ fn end_ports(observed: &Observed, graph: &SwitchGraph) -> Vec<EndPort> {
                 (switch, peer.map_or(0, |peer| peer.port.0), peer, Limits::of_link(fabric, end))
             };
             let lmc = port.lmc.min(7);
-            let pkeys = Arc::clone(&unknown);
-            ends.push(EndPort { end, lid, lmc, guid: port.guid, pkeys, switch, port: exit, peer, link, own });
+            let (pkeys, pkey_table) = (Arc::clone(&unknown), Arc::clone(&unknown));
+            ends.push(EndPort {
+                end,
+                lid,
+                lmc,
+                guid: port.guid,
+                pkeys,
+                pkey_table,
+                switch,
+                port: exit,
+                peer,
+                link,
+                own,
+            });
         }
     }
     ends.sort_by_key(|port| port.lid);

@@ -7,8 +7,8 @@ use mad::transport::Address;
 use mad::types::{Lid, QKey, Timestamp};
 use mad::wire::ids::sa;
 use mad::wire::sa::{
-    ClassPortInfo, LinearForwardingTableRecord, LinkRecord, MulticastForwardingTableRecord, NodeRecord,
-    PortInfoRecord, Record, SA_DATA_LEN, SaMad, SmInfoRecord, SwitchInfoRecord,
+    ClassPortInfo, GuidInfoRecord, LinearForwardingTableRecord, LinkRecord, MulticastForwardingTableRecord,
+    NodeRecord, PKeyTableRecord, PortInfoRecord, Record, SA_DATA_LEN, SaMad, SmInfoRecord, SwitchInfoRecord,
 };
 use mad::wire::smp::SmState;
 use mad::wire::{Attribute, Method, Status};
@@ -185,6 +185,10 @@ fn read(
         sa::MULTICAST_FORWARDING_TABLE_RECORD => {
             records::answer::<MulticastForwardingTableRecord>(context, mad, TABLE_LIMIT)
         }
+        sa::GUID_INFO_RECORD => records::answer::<GuidInfoRecord>(context, mad, TABLE_LIMIT),
+        // Which keys a port holds is what an attacker wants to know.
+        sa::PKEY_TABLE_RECORD if !context.trusted => Err(Status::SA_REQ_INVALID),
+        sa::PKEY_TABLE_RECORD => records::answer::<PKeyTableRecord>(context, mad, TABLE_LIMIT),
         sa::LINK_RECORD => records::answer::<LinkRecord>(context, mad, TABLE_LIMIT),
         sa::SM_INFO_RECORD => records::answer::<SmInfoRecord>(context, mad, TABLE_LIMIT),
         sa::PATH_RECORD => paths::answer(context, &registry.groups, mad, TABLE_LIMIT),

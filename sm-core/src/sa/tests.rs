@@ -1,14 +1,15 @@
 use std::sync::Arc;
 
 use mad::transport::{Address, Datagram};
-use mad::types::{NodeType, PortNum, ServiceLevel, Timestamp};
+use mad::types::{MulticastLid, NodeType, PKey, PortNum, ServiceLevel, Timestamp};
 use mad::wire::ids::sa;
 use mad::wire::sa::{
-    ClassPortInfo, LinearForwardingTableRecord, LinkRecord, NodeRecord, PathRecord, PortInfoRecord, Record,
-    SaMad, SmInfoRecord, SwitchInfoRecord,
+    ClassPortInfo, GuidInfoRecord, LinearForwardingTableRecord, LinkRecord, MulticastForwardingTableRecord,
+    NodeRecord, PKeyTableRecord, PathRecord, PortInfoRecord, Record, SaMad, SmInfoRecord, SwitchInfoRecord,
 };
 use mad::wire::{Attribute, Method, Status};
 use proptest::prelude::*;
+use routing::multicast::{MulticastTables, PortSet};
 use zerocopy::{FromBytes, FromZeros};
 
 use super::*;
@@ -24,7 +25,12 @@ fn snapshot() -> Snapshot {
     for (id, mask) in hosts.into_iter().zip([0x0251_0868, 0x0010_0000, 0, 2, 0x0251_086a]) {
         fabric.node_mut(id).port_mut(PortNum(1)).unwrap().capability_mask = mask;
     }
-    crate::testing::freeze(fabric)
+    let snapshot = crate::testing::freeze(fabric);
+    let mut tables = MulticastTables::new(snapshot.graph.switch_count());
+    for switch in 0..2 {
+        tables.set_ports(switch, MulticastLid::new(0xc021).unwrap(), PortSet::from_iter([1, 2]));
+    }
+    snapshot.with_multicast(1, Arc::new(tables))
 }
 
 fn ask<R: Attribute>(snapshot: &Snapshot, method: Method, template: &R, mask: u64, modifier: u32) -> Answer {
@@ -141,6 +147,8 @@ proptest! {
         masks_select_as_a_scan_does::<LinearForwardingTableRecord>(&snapshot, query, 0);
         masks_select_as_a_scan_does::<LinkRecord>(&snapshot, query, 0);
         masks_select_as_a_scan_does::<SmInfoRecord>(&snapshot, query, 0);
+        masks_select_as_a_scan_does::<GuidInfoRecord>(&snapshot, query, 0);
+        masks_select_as_a_scan_does::<MulticastForwardingTableRecord>(&snapshot, query, 0);
     }
 
     /// B42: whatever stands in a request, for every attribute and method, it is answered or ignored, never a panic.
@@ -314,4 +322,52 @@ fn path_record_components() {
     assert_eq!((path.service_id.get(), path.tclass, path.flow_label(), path.qos_class()), (0, 0, 0, 0));
     assert_eq!((path.mtu_raw(), path.rate_raw(), path.packet_life_time()), (5, 16, 18));
     assert_eq!((path.mtu_selector_raw(), path.reversible(), path.pkey.get()), (2, 1, 0xffff));
+}
+
+/// P_Key tables are for trusted requesters, with every key at its index (B42: blocks beyond the table are none).
+#[test]
+fn pkey_tables() {
+    let mut snapshot = snapshot();
+    snapshot.sm.sm_key = 7;
+    let port = snapshot.port_by_guid(Tree::host(0, 1)).unwrap().clone();
+    let mut keys = vec![PKey(0); 64];
+    (keys[0], keys[33]) = (PKey(0xffff), PKey(0x8005));
+    let snapshot = snapshot.with_pkeys(&std::collections::HashMap::from([(port.end, keys)]));
+    let ask = |key: u64, block: u16| {
+        let mut template = PKeyTableRecord::new_zeroed();
+        template.lid.set(port.lid.get());
+        template.block_num.set(block);
+        let mut mad = SaMad::request(Method::GET, PKeyTableRecord::ID, 0b11);
+        mad.sm_key.set(key);
+        assert!(template.encode(&mut mad.data));
+        match ask_as(&snapshot, mad, Address::gsi(snapshot.sm.lid.get(), ServiceLevel(0))) {
+            Answer::Single(mad) if mad.header.status().is_ok() => {
+                Ok(PKeyTableRecord::decode(&mad.data).unwrap())
+            }
+            Answer::Single(mad) => Err(mad.header.status()),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(ask(0, 0).err(), Some(Status::SA_REQ_INVALID));
+    assert_eq!(ask(7, 0).unwrap().table.pkeys[0].get(), 0xffff);
+    let second = ask(7, 1).unwrap();
+    assert_eq!((second.table.pkeys[0].get(), second.table.pkeys[1].get(), second.port_num), (0, 0x8005, 1));
+    for block in [2, 0xffff] {
+        assert_eq!(ask(7, block).err(), Some(Status::SA_NO_RECORDS));
+    }
+}
+
+/// Each port has a GUIDInfo record with its own GUID first.
+#[test]
+fn guid_info() {
+    let snapshot = snapshot();
+    let records = all::<GuidInfoRecord>(&snapshot);
+    assert_eq!(records.len(), snapshot.end_ports().len());
+    for record in records {
+        let port = snapshot.port_at(record.lid().unwrap()).unwrap();
+        assert_eq!(
+            (record.guid_info.guid(0), record.guid_info.guid(1)),
+            (Some(port.guid), Some(mad::types::Guid(0)))
+        );
+    }
 }

@@ -6,6 +6,7 @@
 //! compared field by field by [`Record::matches`].
 
 mod node;
+mod port_tables;
 mod switch;
 mod topology;
 

@@ -1,0 +1,58 @@
+//! GUIDInfoRecord and P_KeyTableRecord: tables of end ports.
+
+use std::ops::ControlFlow;
+
+use mad::wire::sa::{GuidInfoRecord, PKeyTableRecord};
+use mad::wire::smp::{GuidInfo, PKeyTable};
+use zerocopy::FromZeros;
+
+use super::{Context, Query, Served};
+
+/// The GUIDs of the end ports. Entry 0 of block 0 is the PortGUID; no alias is assigned by this subnet manager, so the
+/// others are 0.
+impl Served for GuidInfoRecord {
+    const SETTLED: u64 = 0b11;
+
+    fn each(
+        context: &Context<'_>,
+        query: &Query<Self>,
+        emit: &mut dyn FnMut(Self) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let wanted = query.field(1, |record| record.block_num);
+        let ports = query.ports_by_lid(0, |record| record.lid.get(), context);
+        for port in ports.iter().filter(|port| context.may_see(port)) {
+            let Some(info) = context.snapshot.observed.port_info(port.end) else { continue };
+            // A port has its own GUID even where it claims a table without entries.
+            let blocks = info.guid_cap.div_ceil(GuidInfo::PER_BLOCK as u8).max(1);
+            for block in (0..blocks).filter(|block| wanted.is_none_or(|wanted| wanted == *block)) {
+                let mut guids = GuidInfo::new_zeroed();
+                if block == 0 {
+                    guids.guids[0].set(port.guid.0);
+                }
+                emit(Self::new(port.lid, block, guids))?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The P_Key tables of the end ports, as far as they are known; for trusted requesters.
+impl Served for PKeyTableRecord {
+    const SETTLED: u64 = 0b1;
+
+    fn each(
+        context: &Context<'_>,
+        query: &Query<Self>,
+        emit: &mut dyn FnMut(Self) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let ports = query.ports_by_lid(0, |record| record.lid.get(), context);
+        for port in ports {
+            for (block, keys) in (0..).zip(port.pkey_table.chunks(PKeyTable::PER_BLOCK)) {
+                let mut table = PKeyTable::new_zeroed();
+                table.pkeys.iter_mut().zip(keys).for_each(|(slot, key)| slot.set(key.0));
+                emit(Self::new(port.lid, port.end.port, block, table))?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
