@@ -17,7 +17,9 @@ use crate::multicast::MulticastDemand;
 use crate::sa::{Server, ServerConfig};
 use crate::snapshot::Snapshot;
 
-/// Queries taken in before the first of them is answered; keeps the device's queue short.
+/// Queries taken in before answers are sent; keeps the device's queue short.
+const TAKEN_IN: usize = 4096;
+/// Answers sent before queries are taken in again.
 const BATCH: usize = 256;
 const TURN: Duration = Duration::from_millis(200);
 
@@ -86,15 +88,16 @@ impl Work {
     }
 
     fn run(self, mut server: Server) {
-        let mut sent = 0;
+        let (mut sent, mut more) = (0, false);
         while !self.stop.load(Ordering::Acquire) {
-            let wait = server.deadline().map_or(TURN, |at| (at - self.now()).min(TURN));
+            let idle = server.deadline().map_or(TURN, |at| (at - self.now()).min(TURN));
+            let wait = if more { Duration::ZERO } else { idle };
             match self.channels.queries.recv_timeout(wait) {
                 Ok(query) => self.take(&mut server, &query),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            for query in self.channels.queries.try_iter().take(BATCH) {
+            for query in self.channels.queries.try_iter().take(TAKEN_IN) {
                 self.take(&mut server, &query);
             }
             if let Some(snapshot) = self.snapshot.load_full() {
@@ -103,14 +106,22 @@ impl Work {
             for notice in self.channels.notices.try_iter().take(BATCH) {
                 server.notice(&notice);
             }
-            while let Some(answer) = server.poll_send(self.now()) {
-                let timeout = (answer.mad.header.method() == Method::REPORT).then_some(REPORT_TIMEOUT);
-                if let Err(error) = self.transport.send(&answer, timeout) {
-                    tracing::debug!(lid = answer.address.lid, %error, "an SA answer was not sent");
-                }
-            }
+            more = self.send(&mut server);
             self.demand(&server, &mut sent);
         }
+    }
+
+    /// Sends a batch of answers. Whether there are more: then queries are taken in between, so that those beyond the
+    /// server's bounds get BUSY and not silence (B47).
+    fn send(&self, server: &mut Server) -> bool {
+        for _ in 0..BATCH {
+            let Some(answer) = server.poll_send(self.now()) else { return false };
+            let timeout = (answer.mad.header.method() == Method::REPORT).then_some(REPORT_TIMEOUT);
+            if let Err(error) = self.transport.send(&answer, timeout) {
+                tracing::debug!(lid = answer.address.lid, %error, "an SA answer was not sent");
+            }
+        }
+        true
     }
 
     /// Tells which groups there are, when that has changed. While the last demand still waits, the next turn tells it.

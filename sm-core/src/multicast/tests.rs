@@ -150,3 +150,55 @@ fn b38_a_batch_of_groups_costs_blocks_not_joins() {
     assert!(done.sets <= 5 * 7, "{} Sets for 2,000 joins", done.sets);
     assert_eq!(switches.tables(&snapshot), plan(&snapshot, &demand(&slices)));
 }
+
+/// 2,016 hosts join three groups while a leaf switch reboots and loses its table: afterwards the switches hold the trees
+/// of all members, and what was sent is blocks, not joins.
+#[test]
+fn b38_a_job_start_while_a_switch_reboots() {
+    use mad::types::{Gid, MulticastLid, PKey, QKey};
+    use mad::wire::sa::JoinState;
+
+    use crate::sa::registry::{Groups, MemberRequest};
+
+    let snapshot = Tree { leaves: 72, spines: 18, hosts: 28, lmc: 0 }.snapshot();
+    let mut groups = Groups::default();
+    let mut switches = Switches::default();
+    let mut known = KnownMulticast::default();
+    let reboots = snapshot.graph.guid(30);
+    let mgids = [1, 2, 3].map(|n| Gid(0xff15_a01b << 96 | n));
+    for (n, port) in snapshot.end_ports().iter().filter(|port| !port.is_switch()).enumerate() {
+        for mgid in mgids {
+            let request = MemberRequest {
+                mgid,
+                port_gid: snapshot.gid_of(port),
+                join_state: JoinState::FULL_MEMBER,
+                qkey: Some(QKey(1)),
+                tclass: Some(0),
+                pkey: Some(PKey::DEFAULT_FULL),
+                flow_label: Some(0),
+                sl: Some(0),
+                ..MemberRequest::default()
+            };
+            groups.join(&snapshot, port, &request).unwrap();
+        }
+        if n % 500 == 499 {
+            known = apply(&snapshot, &groups.demand(), known, &mut switches).known;
+        }
+        if n == 1200 {
+            switches.blocks.retain(|(guid, _), _| *guid != reboots);
+            known.forget(reboots);
+        }
+    }
+    let demand = groups.demand();
+    assert_eq!(demand.groups.iter().map(|group| group.members.len()).collect::<Vec<_>>(), [2016; 3]);
+    let done = apply(&snapshot, &demand, known, &mut switches);
+    assert!(done.failures.is_empty());
+    let held = switches.tables(&snapshot);
+    assert_eq!(held, plan(&snapshot, &demand));
+    let leaves =
+        (0..72).map(|leaf| snapshot.graph.index_of(snapshot.observed.fabric.find(Tree::leaf(leaf)).unwrap()));
+    for leaf in leaves.flatten() {
+        assert_eq!(held.ports(leaf, MulticastLid::MIN).len(), 28 + 1, "all hosts and one way up");
+    }
+    assert!(switches.sets < 5 * 3 * 90, "{} Sets for 6,048 joins", switches.sets);
+}

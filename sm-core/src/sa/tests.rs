@@ -371,3 +371,48 @@ fn guid_info() {
         );
     }
 }
+
+proptest! {
+    /// Whatever is asked to be changed, in any order, is answered or ignored, and what is kept stays bounded by what was
+    /// asked for.
+    #[test]
+    fn any_change_is_answered(
+        steps in proptest::collection::vec(
+            (
+                proptest::collection::vec(any::<u8>(), 200),
+                prop_oneof![Just(Method::SET), Just(Method::DELETE), Just(Method::GET_TABLE), Just(Method::GET_MULTI)],
+                prop_oneof![
+                    Just(sa::MC_MEMBER_RECORD), Just(sa::SERVICE_RECORD), Just(sa::INFORM_INFO),
+                    Just(sa::INFORM_INFO_RECORD), Just(sa::MULTI_PATH_RECORD)
+                ],
+                prop_oneof![Just(u64::MAX), any::<u64>()],
+                0..8_u16,
+                any::<bool>(),
+            ),
+            1..40,
+        ),
+    ) {
+        let snapshot = snapshot();
+        let mut registry = Registry::default();
+        let count = steps.len();
+        for (mut bytes, method, attribute, mask, lid, plausible) in steps {
+            if plausible {
+                // A port GID where a record has one, so that requests get further than the first check.
+                let gid = snapshot.gid_of(&snapshot.end_ports()[0]).0.to_be_bytes();
+                let place = if attribute == sa::SERVICE_RECORD { 8..24 } else { 16..32 };
+                bytes[place].copy_from_slice(&gid);
+            }
+            let mut mad = SaMad::request(method, attribute, mask);
+            mad.data.copy_from_slice(&bytes);
+            let request = Request::new(mad, Address::gsi(lid, ServiceLevel(0)));
+            match serve(&snapshot, &mut registry, &request, Timestamp::ZERO) {
+                Answer::Silence => prop_assert!(false, "a request of the master's subnet is answered"),
+                Answer::Single(reply) | Answer::Table { head: reply, .. } => {
+                    prop_assert_eq!(reply.header.method(), method.response());
+                }
+            }
+        }
+        prop_assert!(registry.groups.iter().count() <= count);
+        prop_assert!(registry.services.len() + registry.subscriptions.iter().count() <= count);
+    }
+}
