@@ -4,6 +4,7 @@ use std::io::{BufRead, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 use std::{env, fs, process, thread};
 
 use anyhow::Context;
@@ -61,11 +62,17 @@ fn inside(emulation: &Emulation, library: &Path, node: &str, program: &str, rest
         .args(rest)
         .spawn()
         .with_context(|| format!("starting {program}"))?;
-    // The terminal sends its signals to the command as well; we end when it has ended.
+    // The terminal's interrupt goes to the command as well, which decides; we end when it has ended.
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("signals")?;
-    let status = child.wait().with_context(|| format!("waiting for {program}"))?;
-    signals.handle().close();
-    signals.pending().for_each(drop);
+    let status = loop {
+        if let Some(status) = child.try_wait().with_context(|| format!("waiting for {program}"))? {
+            break status;
+        }
+        if signals.pending().any(|signal| signal == SIGTERM) {
+            child.kill().with_context(|| format!("ending {program}"))?;
+        }
+        thread::sleep(Duration::from_millis(5));
+    };
     match status.code().or_else(|| status.signal().map(|signal| 128 + signal)) {
         Some(0) => Ok(()),
         code => Err(Failure::Exit(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))),

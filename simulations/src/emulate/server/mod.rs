@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use mad::types::Timestamp;
+use rsm_preload_protocol::socket::connect_to;
 use rsm_preload_protocol::{MAX_PACKET, SOCKET_NAME};
 use rustc_hash::FxHashMap;
 use rustix::buffer::spare_capacity;
@@ -141,7 +142,7 @@ impl Server {
     /// Makes the socket in `directory`, which is made too if it isn't there.
     ///
     /// # Errors
-    /// The directory or socket could not be made; another emulator's socket is not replaced.
+    /// The directory or socket could not be made; a socket on which another emulator listens is not replaced.
     pub fn bind(directory: &Path, backend: Box<dyn Backend>) -> Result<Self, ServerError> {
         let path = directory.join(SOCKET_NAME);
         let failed = |source: io::Error| ServerError::Directory { path: path.clone(), source };
@@ -153,7 +154,14 @@ impl Server {
         let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
             .map_err(system("making a socket"))?;
         SocketAddrUnix::new(&path)
-            .and_then(|address| bind(&listener, &address))
+            .and_then(|address| match bind(&listener, &address) {
+                // What an emulator that was killed left behind is in nobody's use.
+                Err(Errno::ADDRINUSE) if is_deserted(&path) => {
+                    fs::remove_file(&path).ok();
+                    bind(&listener, &address)
+                }
+                bound => bound,
+            })
             .and_then(|()| listen(&listener, 1024))
             .map_err(|errno| failed(errno.into()))?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system("making an epoll"))?;
@@ -368,6 +376,11 @@ impl Drop for Server {
         let _ = fs::remove_file(self.directory.join(SOCKET_NAME));
         let _ = fs::remove_dir_all(self.directory.join(requests::TREES));
     }
+}
+
+/// Whether nobody listens on a socket that is there.
+fn is_deserted(path: &Path) -> bool {
+    matches!(connect_to(path, false, SocketFlags::CLOEXEC), Err(Errno::CONNREFUSED))
 }
 
 /// Each client takes at least one descriptor.

@@ -295,6 +295,23 @@ fn nodes_and_devices_that_are_not_there_are_refused() {
 }
 
 #[test]
+fn a_deserted_socket_is_replaced_and_one_in_use_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(SOCKET_NAME);
+    let fabric = generate(&Topology::tree(2, 1, 2), &Options::default()).unwrap();
+    let start = || {
+        let backend = EmulatedFabric::new(World::new(&fabric, Config::instant()));
+        Emulation::start(directory.path(), Box::new(backend))
+    };
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    let first = start().unwrap();
+    assert!(start().is_err_and(|error| error.to_string().contains("in use")));
+    drop(first);
+    assert!(!path.exists());
+}
+
+#[test]
 fn console_commands_change_the_fabric_or_say_what_is_wrong() {
     let bench = Bench::start();
     let say = |line: &str| bench.emulation.handle().command(line);
