@@ -247,3 +247,51 @@ fn b24_looks_end_where_a_walk_from_nothing_ends() {
         rig.assert_right();
     }
 }
+
+/// Losses, duplicates and reordering while the fabric changes; when they end, everything comes right.
+#[test]
+fn a_bad_hour_leaves_nothing_behind() {
+    let seeds = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).map_or(1..=8, |s: u64| s..=s);
+    for seed in seeds {
+        println!("SEED={seed}");
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let config = Config {
+            seed,
+            loss: 0.03,
+            duplication: 0.02,
+            jitter: Duration::from_micros(200),
+            training: Duration::from_millis(20),
+            ..Config::default()
+        };
+        let mut rig = Rig::with(&tree(5, 3, 2), config, SmSettings::default(), |_| ());
+        let own = rig.end("H0", 1);
+        let cables: Vec<(End, End)> = rig.world.cables().filter(|(a, b)| *a != own && *b != own).collect();
+        for _ in 0..20 {
+            let (end, far) = cables[rng.random_range(0..cables.len())];
+            match rng.random_range(0..3) {
+                0 => {
+                    rig.world.unlink(end);
+                }
+                1 => {
+                    rig.world.relink(end);
+                }
+                _ => {
+                    rig.world.power_off(far.node);
+                    rig.run(Duration::from_millis(rng.random_range(0..3000)));
+                    rig.world.power_on(far.node);
+                }
+            }
+            rig.run(Duration::from_millis(rng.random_range(0..4000)));
+        }
+        let config = rig.world.config_mut();
+        (config.loss, config.duplication, config.jitter) = (0.0, 0.0, Duration::ZERO);
+        for (end, _) in &cables {
+            rig.world.relink(*end);
+        }
+        rig.run(Duration::from_secs(900));
+        assert!(rig.settle().is_complete(), "seed {seed}: {:?}", rig.last().failures);
+        let verdict = rig.world.check();
+        assert!(verdict.findings.is_empty() && verdict.routes.reaches_all(), "seed {seed}: {verdict}");
+        rig.assert_quiet();
+    }
+}
