@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     writeln!(out, "{} devices built in {:.2} s", world.device_count(), begin.elapsed().as_secs_f64())?;
 
     let begin = Instant::now();
-    let manager = start(&mut world, "H0", SmSettings::default());
+    let manager = start(&mut world, "H0", SmSettings::default()).ok_or("the tree has no host H0")?;
     let settled = world.run_while(world.now() + Duration::from_secs(600), |world| {
         world.agent::<Manager>(manager).is_some_and(|m| !m.reports.is_empty() && m.is_settled())
     });
@@ -45,6 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let Some(report) = world.agent::<Manager>(manager).and_then(|m| m.reports.first()) {
         writeln!(out, "virtual stages: {:?}", report.seconds)?;
     }
+    writeln!(out, "role: {:?}", world.agent::<Manager>(manager).map(Manager::role))?;
     let begin = Instant::now();
     let verdict = world.check();
     writeln!(

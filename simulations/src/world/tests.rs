@@ -478,7 +478,7 @@ fn performance_counters_count_saturate_grow_and_are_cleared_by_selection() {
     let agent = probe(&mut world, "H0");
     let leaf = world.find_name("S1_0").unwrap();
     let lid = world.device(leaf).ports[0].info.base_lid.get();
-    let mut ask = |world: &mut World, method: Method, attribute: u16, data: &[u8]| {
+    let ask = |world: &mut World, method: Method, attribute: u16, data: &[u8]| {
         let mut request = PerfMad::request(method, attribute);
         request.data[..data.len()].copy_from_slice(data);
         let address = Address::gsi(lid, ServiceLevel(0));

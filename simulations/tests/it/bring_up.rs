@@ -13,7 +13,7 @@ use super::manager::{Manager, start};
 pub(crate) fn brought_up(topology: &Topology, options: &Options, config: Config) -> (World, AgentId) {
     let fabric = generate(topology, options).unwrap();
     let mut world = World::new(&fabric, config);
-    let manager = start(&mut world, "H0", SmSettings::default());
+    let manager = start(&mut world, "H0", SmSettings::default()).unwrap();
     settle(&mut world, manager);
     (world, manager)
 }

@@ -1,5 +1,7 @@
 //! The subnet manager on simulated fabrics, in virtual time.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may fail as the tests do")]
+
 mod bring_up;
 mod faults;
 mod manager;

@@ -74,8 +74,8 @@ impl Agent for Manager {
     }
 }
 
-/// Puts a subnet manager on port 1 of a host.
-pub(crate) fn start(world: &mut World, node: &str, settings: SmSettings) -> AgentId {
-    let node = world.find_name(node).unwrap();
-    world.attach(End::new(node, 1), Box::new(Manager::new(settings))).unwrap()
+/// Puts a subnet manager on port 1 of a host; `None` when there is no such host.
+pub(crate) fn start(world: &mut World, node: &str, settings: SmSettings) -> Option<AgentId> {
+    let node = world.find_name(node)?;
+    world.attach(End::new(node, 1), Box::new(Manager::new(settings)))
 }
