@@ -68,11 +68,23 @@ impl Sweep {
         self.look.as_ref().is_some_and(|look| !look.asked_again) && known().is_some()
     }
 
+    /// Asks the managers that answered before; ports that show IsSM and did not answer are read again, and asked if they
+    /// still show it: who was silent once may be back as another master (B58), who is gone is not asked for ever (B62).
     fn ask_managers(&mut self) {
-        let ends: Vec<_> =
-            self.observed().into_iter().flat_map(|o| o.managers.iter().map(|m| m.port)).collect();
-        for place in ends.into_iter().filter_map(|end| self.place(end)).collect::<Vec<_>>() {
+        let Some(observed) = self.observed.clone() else { return };
+        let known: Vec<PortRef> = observed.managers.iter().map(|m| m.port).collect();
+        for place in known.iter().filter_map(|end| self.place(*end)).collect::<Vec<_>>() {
             self.ask(What::Manager(place));
+        }
+        for (id, facts) in observed.fabric.nodes() {
+            for (number, _) in facts.end_ports() {
+                let end = PortRef { node: id, port: number };
+                let is_sm = |info: &PortInfo| info.has_capability(PortInfo::CAP_IS_SM);
+                let shown = observed.port_info(end).is_some_and(is_sm);
+                if shown && end != observed.local && !known.contains(&end) {
+                    self.ask_port(facts.guid, number);
+                }
+            }
         }
     }
 
