@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use manager::{Manager, start};
 use simulations::generate::{Options, Topology, generate};
-use simulations::world::{Config, World};
+use simulations::world::{Agent, Config, World};
 use sm_core::settings::SmSettings;
 
 fn numbers(text: Option<String>, default: &[u16]) -> Vec<u16> {

@@ -4,6 +4,7 @@
 //! - [`device`]: nodes that answer subnet management packets.
 //! - [`world`]: devices joined by cables, agents on their ports, one event queue in virtual time.
 //! - [`memory`]: a transport onto a simulated fabric in the same process.
+//! - [`scenario`]: faults by schedule or by seed, and what must hold after them.
 //! - [`emulate`]: the fabric in real time on a local socket.
 #![forbid(unsafe_code)]
 
@@ -11,4 +12,5 @@ pub mod device;
 pub mod emulate;
 pub mod generate;
 pub mod memory;
+pub mod scenario;
 pub mod world;

@@ -56,6 +56,8 @@ pub enum Effect {
     Retrain(PortNum),
     /// The port's link goes down and stays so: the port is disabled.
     Disable(PortNum),
+    /// The port was armed: data may pass once the other end is armed too.
+    Armed(PortNum),
     /// A LinearForwardingTable block was written.
     LinearBlock {
         /// First LID of the block.

@@ -212,12 +212,14 @@ fn set_states(info: &mut PortInfo, wanted: &PortInfo, number: PortNum) -> Result
         _ => return Err(Status::INVALID_FIELD),
     }
     let now = info.port_state().unwrap_or(PortState::Down);
+    let mut raised = None;
     let down = match wanted.port_state_raw() {
         0 => false,
         1 => true,
         // The same state again is no transition.
         3 if matches!(now, PortState::Init | PortState::Armed) => {
             info.set_port_state_raw(PortState::Armed.to_wire());
+            raised = (now == PortState::Init).then_some(Effect::Armed(number));
             false
         }
         4 if matches!(now, PortState::Armed | PortState::Active) => {
@@ -235,7 +237,7 @@ fn set_states(info: &mut PortInfo, wanted: &PortInfo, number: PortNum) -> Result
     };
     match phys {
         None if down && info.port_phys_state() == Some(PortPhysState::Disabled) => Ok(None),
-        None => Ok(down.then_some(Effect::Retrain(number))),
+        None => Ok(if down { Some(Effect::Retrain(number)) } else { raised }),
         Some(PortPhysState::Sleep | PortPhysState::Polling) => Ok(Some(Effect::Retrain(number))),
         Some(PortPhysState::Disabled) => Ok(Some(Effect::Disable(number))),
         Some(_) => Err(Status::INVALID_FIELD),

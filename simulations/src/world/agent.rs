@@ -35,6 +35,16 @@ pub trait Agent: Any + Send {
         false
     }
 
+    /// Whether the agent is the subnet's master, as far as it knows.
+    fn is_master(&self) -> bool {
+        false
+    }
+
+    /// Whether the agent has done what it had to do for now.
+    fn is_settled(&self) -> bool {
+        true
+    }
+
     /// A datagram came in; its address is that of the sender.
     fn receive(&mut self, datagram: Datagram, now: Timestamp);
 
@@ -130,6 +140,11 @@ impl World {
         agent.downcast_mut()
     }
 
+    /// The agent as any agent; `None` when it is gone.
+    pub fn any_agent(&self, id: AgentId) -> Option<&dyn Agent> {
+        self.agents.get(id.0 as usize)?.agent.as_deref()
+    }
+
     /// Where an agent is attached.
     pub fn agent_end(&self, id: AgentId) -> Option<End> {
         self.agents.get(id.0 as usize).map(|slot| slot.end)
@@ -184,6 +199,15 @@ impl World {
         if new != old {
             port.info.capability_mask.set(new);
             self.raise_capability_trap(end, 0);
+        }
+    }
+
+    /// Sets the IsSM bits of a device anew from what its agents want.
+    pub(super) fn restore_is_sm(&mut self, node: u32) {
+        for slot in self.agents.iter().filter(|slot| slot.end.node == node && slot.is_sm) {
+            if let Some(port) = self.devices[node as usize].port_mut(slot.end.port) {
+                port.info.capability_mask.set(port.info.capability_mask.get() | PortInfo::CAP_IS_SM);
+            }
         }
     }
 

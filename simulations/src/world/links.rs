@@ -73,9 +73,10 @@ impl World {
         self.pending.retain(|trap| trap.node != node);
     }
 
-    /// Gives a device its power back; its links train.
+    /// Gives a device its power back; its links train, and the programs on it, which ran on, show themselves again.
     pub fn power_on(&mut self, node: u32) {
         self.device_mut(node).dead = false;
+        self.restore_is_sm(node);
         for port in 1..=self.device(node).num_ports() {
             self.start_training(End::new(node, port));
         }
@@ -121,8 +122,6 @@ impl World {
             port.set_state(PortState::Init, PortPhysState::LinkUp);
             self.port_changed(one);
         }
-        self.check_link(end);
-        self.check_link(peer);
     }
 
     /// A Set took the port down: the link trains again, both ends fall back to Init.

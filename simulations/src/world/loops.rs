@@ -1,9 +1,9 @@
 //! Forwarding loops, found at the moment that a table or a link makes one.
 //!
-//! Before a change no loop was there; so a new one goes through the switch that changed, and for each LID whose entry
+//! Only links that data may cross (both ends armed or active) count. Before a change no loop was there; so a new one goes through the switch that changed, and for each LID whose entry
 //! changed one walk from that switch finds it or reaches an end. Cost: hops of the route for each entry that changed.
 
-use mad::types::{PortNum, Timestamp};
+use mad::types::{PortNum, PortState, Timestamp};
 use routing::routes::{LFT_BLOCK, NO_PORT};
 
 use super::{End, World};
@@ -58,15 +58,24 @@ impl World {
         }
     }
 
-    /// A link came up: entries that lead out by `end` came into force.
+    /// A port was armed: when its peer is too, entries that lead over the link in either direction are in force now.
     pub(super) fn check_link(&mut self, end: End) {
-        let Some(tables) = &self.devices[end.node as usize].switch else { return };
-        if !self.config.watch_loops || tables.lft.is_empty() {
+        let Some(peer) = self.peer(end).filter(|_| self.config.watch_loops) else { return };
+        if !self.passes_data(end) || !self.passes_data(peer) {
             return;
         }
-        let lids: Vec<u16> =
-            (0..tables.lft.len() as u16).filter(|lid| tables.exit(*lid) == end.port.0).collect();
-        lids.into_iter().for_each(|lid| self.check_lid(end.node, lid));
+        for end in [end, peer] {
+            let Some(tables) = &self.devices[end.node as usize].switch else { continue };
+            let lids: Vec<u16> =
+                (0..tables.lft.len() as u16).filter(|lid| tables.exit(*lid) == end.port.0).collect();
+            lids.into_iter().for_each(|lid| self.check_lid(end.node, lid));
+        }
+    }
+
+    /// Whether data may come in by a port.
+    fn passes_data(&self, end: End) -> bool {
+        let port = &self.devices[end.node as usize].ports[end.port.index()];
+        matches!(port.state(), PortState::Armed | PortState::Active)
     }
 
     /// Walks from a switch for a LID; notes a loop when the walk comes back to it.
@@ -104,10 +113,7 @@ impl World {
             return None;
         }
         let end = End { node: at, port: PortNum(exit) };
-        if !device.ports[usize::from(exit)].is_up() {
-            return None;
-        }
-        let peer = self.peer(end)?;
+        let peer = self.peer(end).filter(|peer| self.passes_data(end) && self.passes_data(*peer))?;
         self.devices[peer.node as usize].is_switch().then_some(peer.node)
     }
 }

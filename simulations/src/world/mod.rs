@@ -291,6 +291,7 @@ impl World {
         match effect {
             Effect::Retrain(port) => self.retrain(end(port)),
             Effect::Disable(port) => self.disable(end(port)),
+            Effect::Armed(port) => self.check_link(end(port)),
             Effect::LinearBlock { first, old } => self.check_block(at.node, first, &old),
             Effect::LinearTopRaised { from } => self.check_top(at.node, from),
             Effect::Repress(trap) => self.repress(at.node, &trap),

@@ -219,6 +219,16 @@ fn a_link_that_comes_up_can_close_a_loop_and_is_caught() {
     }
     assert_eq!(world.loops().1, 0);
     assert!(world.relink(end));
+    assert_eq!(world.loops().1, 0, "no data passes yet");
+    let agent = probe(&mut world, "H0");
+    for (path, node, port) in [(&[1][..], leaf, 2_u8), (&[1, 2], spine, 1)] {
+        let mut info = world.device(node).ports[usize::from(port)].info;
+        info.set_port_state_raw(PortState::Armed.to_wire());
+        info.set_port_phys_state_raw(0);
+        let mut smp = directed(Method::SET, PortInfo::ID, port.into(), path);
+        assert!(info.encode(&mut smp.data));
+        assert_eq!(ask(&mut world, agent, smp, Address::DIRECTED).len(), 1);
+    }
     assert!(world.loops().1 > 0);
 }
 

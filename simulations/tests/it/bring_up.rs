@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use simulations::generate::{Options, Topology, generate};
-use simulations::world::{AgentId, Config, World};
+use simulations::world::{Agent, AgentId, Config, World};
 use sm_core::settings::SmSettings;
 use sm_core::sm::Role;
 

@@ -140,7 +140,7 @@ fn swapped_cables_and_a_moved_host_are_followed() {
 #[test]
 fn a_standby_takes_over_without_a_set_and_the_first_one_back_stands_by() {
     let (mut world, first) = tree();
-    let standby = start(&mut world, "H5", SmSettings { priority: 1, ..SmSettings::default() }).unwrap();
+    let standby = start(&mut world, "H5", SmSettings::default()).unwrap();
     run(&mut world, 60);
     let roles = |world: &World, id| world.agent::<Manager>(id).unwrap().role();
     assert_eq!((roles(&world, first), roles(&world, standby)), (Role::Master, Role::Standby));

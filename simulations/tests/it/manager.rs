@@ -30,10 +30,6 @@ impl Manager {
         self.sm.role()
     }
 
-    pub(crate) fn is_settled(&self) -> bool {
-        self.sm.is_settled()
-    }
-
     fn drain(&mut self, now: Timestamp) {
         while let Some(action) = self.sm.poll_action(now) {
             match action {
@@ -53,6 +49,14 @@ impl Manager {
 impl Agent for Manager {
     fn accepts(&self, mad: &Mad) -> bool {
         matches!(mad.header.mgmt_class(), MgmtClass::SUBN_DR | MgmtClass::SUBN_LID)
+    }
+
+    fn is_master(&self) -> bool {
+        self.role() == Role::Master
+    }
+
+    fn is_settled(&self) -> bool {
+        self.sm.is_settled()
     }
 
     fn receive(&mut self, datagram: Datagram, now: Timestamp) {

@@ -1,0 +1,51 @@
+use super::*;
+
+#[test]
+fn a_drawn_scenario_survives_its_own_file_and_the_seed_decides() {
+    for seed in 0..50 {
+        let scenario = random(seed);
+        let text = toml::to_string(&scenario).unwrap();
+        assert_eq!(Scenario::parse(&text).unwrap(), scenario, "seed {seed}:\n{text}");
+        assert_eq!(random(seed), scenario);
+    }
+    assert_ne!(random(1), random(2));
+}
+
+#[test]
+fn mistakes_in_a_file_are_told_with_their_place() {
+    for (text, expected) in [
+        ("about = 3", "line 1"),
+        ("about = \"x\"\n[fabric]\nkind = \"cube\"\n", "cube"),
+        ("about = \"x\"\ncolour = 1\n[fabric]\nkind = \"line\"\nswitches = 2\nhosts = 1\n", "colour"),
+        (
+            "about = \"x\"\n[fabric]\nkind = \"line\"\nswitches = 2\nhosts = 1\n[[step]]\nat_ms = 1\ndo = \"dance\"\n",
+            "dance",
+        ),
+    ] {
+        let error = Scenario::parse(text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn steps_that_name_what_is_not_there_are_refused() {
+    let base = "about = \"x\"\n[fabric]\nkind = \"line\"\nswitches = 2\nhosts = 1\n[[step]]\nat_ms = 5\n";
+    for (step, expected) in [
+        ("do = \"reset\"\nnode = \"S9\"\n", "step at 5 ms: no node is called `S9`"),
+        ("do = \"unlink\"\nport = [\"S0\", 9]\n", "step at 5 ms: `S0` has no port 9: expected 1 to 2"),
+        ("do = \"kill\"\nmanager = 1\n", "step at 5 ms: no manager 1: the file has 0, from 0"),
+    ] {
+        let scenario = Scenario::parse(&format!("{base}{step}")).unwrap();
+        let error = run(&scenario, 1, &mut |_, _| unreachable!("there is no manager")).unwrap_err();
+        assert_eq!(error, expected);
+    }
+}
+
+#[test]
+fn a_fabric_without_a_manager_is_found_wrong() {
+    let text = "about = \"x\"\n[fabric]\nkind = \"line\"\nswitches = 2\nhosts = 1\n";
+    let scenario = Scenario::parse(text).unwrap();
+    let outcome = run(&scenario, 7, &mut |_, _| unreachable!("there is no manager")).unwrap();
+    assert!(!outcome.is_right());
+    assert!(outcome.to_string().starts_with("seed 7, wrong at 120.000000 s"), "{outcome}");
+}
