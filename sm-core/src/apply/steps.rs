@@ -13,7 +13,7 @@ use super::jobs::Job;
 use super::tables::Block;
 use crate::plan::fields::FieldSet;
 use crate::plan::ports::{PortPlan, PortRole};
-use crate::plan::{Plan, SwitchPlan};
+use crate::plan::{self, Plan, SwitchPlan};
 
 /// A step; a barrier stands between any two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,11 +106,8 @@ fn guid(apply: &Apply, node: NodeId) -> Option<Guid> {
     Some(apply.observed.fabric.get(node)?.guid)
 }
 
-/// Whether no data can pass a switch: none of its ports is beyond INIT.
 fn is_idle(apply: &Apply, node: NodeId) -> bool {
-    let Some(observed) = apply.observed.nodes.get(&node) else { return false };
-    let passes = |info: &PortInfo| info.port_state().is_some_and(|s| s >= PortState::Armed);
-    !observed.ports.iter().skip(1).flatten().any(passes)
+    plan::is_idle(&apply.observed, node)
 }
 
 /// What a table step looks at.
@@ -168,9 +165,13 @@ fn last_block(apply: &Apply, node: NodeId) -> usize {
     usize::from(top.max(found)) / LFT_BLOCK
 }
 
-/// What a block shall hold; "no port" for every LID that nobody has (B20).
+/// What a block shall hold; "no port" for every LID that nobody has (B20), and everywhere as long as the switch waits to
+/// join others that are in service.
 pub(super) fn desired_block(apply: &Apply, switch: u32, block: usize) -> Block {
     let mut content = [NO_PORT; LFT_BLOCK];
+    if apply.plan.joins_service && is_idle(apply, apply.plan.graph.node(switch)) {
+        return content;
+    }
     let row = apply.plan.routes.lfts.row(switch);
     if let Some(part) = row.get(block * LFT_BLOCK..(block + 1) * LFT_BLOCK) {
         content.copy_from_slice(part);

@@ -14,9 +14,10 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mad::types::{Guid, Lid, NodeType, PortNum};
+use mad::types::{Guid, Lid, NodeType, PortNum, PortState};
+use mad::wire::smp::PortInfo;
 use routing::fabric::{Fabric, NodeId, PortRef, SwitchGraph};
-use routing::routes::{LFT_BLOCK, LftMatrix, Routes};
+use routing::routes::{LFT_BLOCK, LftMatrix, NO_PORT, Routes};
 use routing::verify::transition;
 
 use crate::apply::KnownTables;
@@ -72,6 +73,9 @@ pub struct Plan {
     pub transition: Vec<transition::Step>,
     /// The entries that the transition begins with.
     pub old_tables: LftMatrix,
+    /// Whether some switches pass data already. One that does not yet then joins with an empty table, and gets its entries
+    /// in the proven order like the others: its new entries and the old ones of its neighbours could make a loop.
+    pub joins_service: bool,
     /// Switches.
     pub switches: Vec<SwitchPlan>,
     /// Ports with a use.
@@ -109,7 +113,15 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
     let usable = |a: PortRef, b: PortRef| usable(observed, a) && usable(observed, b);
     let graph = SwitchGraph::with_links(&fabric, usable);
     let routed = routes::route(&graph, observed, &input.settings)?;
-    let old_tables = known_matrix(&graph, &input.tables, &routed.routes.lfts);
+    let idle: Vec<bool> =
+        (0..graph.switch_count() as u32).map(|s| is_idle(observed, graph.node(s))).collect();
+    let joins_service = idle.contains(&false);
+    let mut old_tables = known_matrix(&graph, &input.tables, &routed.routes.lfts);
+    if let Some(old) = old_tables.as_mut().filter(|_| joins_service) {
+        for switch in (0..).zip(&idle).filter_map(|(switch, idle)| idle.then_some(switch)) {
+            old.row_mut(switch).fill(NO_PORT);
+        }
+    }
     let transition = match &old_tables {
         Some(old) => transition::plan(&graph, old, &routed.routes.lfts),
         None => Vec::new(),
@@ -132,9 +144,17 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
         verdict: routed.verdict,
         transition,
         old_tables: old_tables.unwrap_or_default(),
+        joins_service,
         switches,
         ports,
     })
+}
+
+/// Whether no data can pass a switch: none of its ports is beyond INIT.
+pub(crate) fn is_idle(observed: &Observed, node: NodeId) -> bool {
+    let Some(facts) = observed.nodes.get(&node) else { return false };
+    let passes = |info: &PortInfo| info.port_state().is_some_and(|s| s >= PortState::Armed);
+    !facts.ports.iter().skip(1).flatten().any(passes)
 }
 
 /// What is known of the switches' tables, in the shape of the new ones; `None` when nothing is.
