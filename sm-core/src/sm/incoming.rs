@@ -4,11 +4,14 @@
 //! LIDs in it are looked up, never used as an index (B66).
 
 use mad::transport::{Address, Datagram, Received};
-use mad::types::{Guid, Lid, Timestamp};
+use mad::types::{Guid, Lid, PortNum, Timestamp};
 use mad::wire::smp::{LocalChangesData, NodeDescription, Notice, PortInfo, SmInfo, Smp, TrapDetails};
 use mad::wire::{Attribute, Mad, Method, MgmtClass, Status};
 
+use routing::fabric::PortRef;
+
 use super::{Action, Role, Sm, Token};
+use crate::observed::Observed;
 use crate::request::{Answer, SmpRequest};
 
 impl Sm {
@@ -24,9 +27,29 @@ impl Sm {
             (Method::GET, SmInfo::ID) => {
                 let info = self.sm_info();
                 self.reply(datagram, Status::OK, |data| info.encode(data));
+                self.asked_by(datagram);
             }
             (Method::SET, SmInfo::ID) => self.controlled(datagram, now),
             _ => {}
+        }
+    }
+
+    /// Somebody asks for our SMInfo: another manager, perhaps. A second master may have taken note of a new link for itself
+    /// and cleared PortStateChange before we looked (B58), so that this is all we ever see of it.
+    fn asked_by(&mut self, datagram: &Datagram) {
+        if self.role != Role::Master {
+            return;
+        }
+        let Some(observed) = &self.observed else { return };
+        match asker(observed, datagram) {
+            Some(end) if observed.managers.iter().any(|m| m.port == end) => {}
+            Some(end) => {
+                if let Some(lid) = observed.fabric.port(end).and_then(|port| port.lid) {
+                    self.wishes.doubtful(lid);
+                }
+            }
+            None if datagram.mad.header.mgmt_class() == MgmtClass::SUBN_DR => self.wishes.full(),
+            None => {}
         }
     }
 
@@ -116,6 +139,27 @@ impl Sm {
         std::sync::Arc::make_mut(observed).record_description(id, &new.text);
         self.republish();
     }
+}
+
+/// The port from which a request came: back along its directed route, or by its LID. `None` where the picture has no such
+/// port.
+fn asker(observed: &Observed, datagram: &Datagram) -> Option<PortRef> {
+    let smp = Smp::from_mad(datagram.mad);
+    if smp.header.mgmt_class() != MgmtClass::SUBN_DR {
+        let lid = Lid::new(datagram.address.lid)?;
+        let nodes = observed.fabric.nodes();
+        let mut ends = nodes.flat_map(|(node, facts)| {
+            facts.end_ports().map(move |(port, p)| (PortRef { node, port }, p.lid))
+        });
+        return ends.find(|(_, held)| *held == Some(lid)).map(|(end, _)| end);
+    }
+    let hops = usize::from(smp.header.hop_count);
+    let mut at = observed.local;
+    for exit in smp.return_path.get(1..=hops)?.iter().rev() {
+        at = observed.fabric.peer(PortRef { node: at.node, port: PortNum(*exit) })?;
+    }
+    let switch = observed.fabric.get(at.node)?.is_switch();
+    Some(if switch { PortRef { port: PortNum::MANAGEMENT, ..at } } else { at })
 }
 
 /// TrapRepress: the trap's own header and notice, back to its sender.

@@ -140,6 +140,8 @@ pub struct Sm {
     reassign: bool,
     act_count: u32,
     traps: u64,
+    /// Another manager may have written tables since we read them; they are read anew in the next sweep (B20).
+    foreign_tables: bool,
     /// Counters of the engine when the round began.
     stats_at_start: TransactionStats,
 }
@@ -174,6 +176,7 @@ impl Sm {
             reassign,
             act_count: 0,
             traps: 0,
+            foreign_tables: false,
             stats_at_start: TransactionStats::default(),
         }
     }

@@ -112,6 +112,7 @@ impl Sm {
     fn discover(&mut self, _now: Timestamp) {
         self.role = Role::Discovering;
         self.standby = Standby::default();
+        self.foreign_tables = true;
         self.wishes.full();
     }
 

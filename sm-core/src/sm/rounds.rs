@@ -134,6 +134,9 @@ impl Sm {
         round.report = Some(Box::new(Report::new(round.number, self.role)));
         self.stats_at_start = self.transactions.stats();
         self.next_look = None;
+        if full && std::mem::take(&mut self.foreign_tables) {
+            self.ground.tables = Arc::default();
+        }
         let settings = SweepSettings {
             read_tables: true,
             known_tables: self.ground.tables.switches().collect(),
