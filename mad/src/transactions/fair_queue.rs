@@ -36,6 +36,11 @@ impl FairQueue {
         self.in_flight
     }
 
+    /// Destinations that have something to send and room for it.
+    pub(super) fn destinations_in_line(&self) -> usize {
+        self.line.len()
+    }
+
     pub(super) fn push_back(&mut self, key: u64, slot: u32) {
         self.destinations.entry(key).or_default().waiting.push_back(slot);
         self.queued += 1;

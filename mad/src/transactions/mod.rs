@@ -78,6 +78,9 @@ impl Default for TransactionConfig {
     }
 }
 
+/// Bound of what waits, in windows, where a caller submits while [`Transactions::is_hungry`].
+pub const MOST_WAITING: usize = 32;
+
 /// A datagram that wants an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -297,6 +300,15 @@ impl<K> Transactions<K> {
     /// Requests waiting for room in a window, those to be repeated included.
     pub const fn queued(&self) -> usize {
         self.queue.queued()
+    }
+
+    /// Whether more should be submitted: what is in flight and what could follow at once do not fill the window
+    /// twice. Requests that wait for the share of their destination don't count, lest a few slow or large nodes
+    /// keep the window empty; yet no more than [`MOST_WAITING`] of the window's size wait.
+    pub fn is_hungry(&self) -> bool {
+        let window = self.config.window.max(1);
+        let sendable = self.in_flight() + self.queue.destinations_in_line();
+        sendable < 2 * window && self.queued() < MOST_WAITING * window
     }
 
     /// Whether every request has ended.

@@ -222,6 +222,27 @@ fn a_silent_node_holds_only_its_share() {
 }
 
 #[test]
+fn more_is_wanted_until_the_window_is_full_twice_whatever_waits_for_its_share() {
+    let mut engine = Transactions::new(config(), 1);
+    for token in 0..20 {
+        assert!(engine.is_hungry(), "one destination may have 2 in flight of a window of 4");
+        engine.submit(node_info_to(7), token);
+        while engine.poll_send(ms(0)).is_some() {}
+    }
+    assert_eq!((engine.in_flight(), engine.queued()), (2, 18));
+    for destination in 8..14 {
+        assert!(engine.is_hungry());
+        engine.submit(node_info_to(destination), 0);
+    }
+    assert!(!engine.is_hungry(), "2 in flight and 6 that could follow");
+    engine.cancel_all();
+    while engine.is_hungry() {
+        engine.submit(node_info_to(7), 0);
+    }
+    assert_eq!(engine.queued(), MOST_WAITING * 4, "and there is an end to waiting");
+}
+
+#[test]
 fn per_request_time_and_repetitions_win() {
     let mut engine = Transactions::new(config(), 1);
     let timeout = Duration::from_secs(5);

@@ -11,8 +11,10 @@ use mad::wire::MgmtClass;
 
 use super::DaemonError;
 
-/// More than any window, so that answers always have room.
-const SMP_QUEUE: usize = 8192;
+/// Datagrams handed on at once: under load one wake-up of the other thread serves them all.
+const BATCH: usize = 64;
+/// Batches: more than any window, so that answers always have room even one by one.
+const SMP_QUEUE: usize = 1024;
 const SA_QUEUE: usize = 8192;
 /// How often the thread looks whether it shall end, if it is not woken.
 const TURN: Duration = Duration::from_millis(200);
@@ -22,8 +24,8 @@ pub(super) struct ReceiverThread {
     transport: Arc<dyn Transport>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Subnet management.
-    pub(super) smps: Receiver<Result<Received, TransportError>>,
+    /// Subnet management, as many at a time as lay ready.
+    pub(super) smps: Receiver<Result<Vec<Received>, TransportError>>,
     /// Subnet administration.
     pub(super) queries: Receiver<Datagram>,
 }
@@ -66,7 +68,7 @@ impl Drop for ReceiverThread {
 struct Work {
     transport: Arc<dyn Transport>,
     stop: Arc<AtomicBool>,
-    smps: Sender<Result<Received, TransportError>>,
+    smps: Sender<Result<Vec<Received>, TransportError>>,
     queries: Sender<Datagram>,
     /// Queries dropped since the channel was full.
     dropped: u64,
@@ -75,35 +77,47 @@ struct Work {
 impl Work {
     fn run(mut self) {
         while !self.stop.load(Ordering::Acquire) {
-            match self.transport.receive(TURN) {
-                Ok(Some(received)) => self.sort(received),
-                Ok(None) => {}
-                Err(error) => {
-                    let closed = matches!(error, TransportError::Closed);
-                    if self.smps.send(Err(error)).is_err() || closed {
-                        return;
-                    }
-                    std::thread::sleep(TURN);
-                }
+            let Err(error) = self.take_in() else { continue };
+            let closed = matches!(error, TransportError::Closed);
+            if self.smps.send(Err(error)).is_err() || closed {
+                return;
             }
+            std::thread::sleep(TURN);
         }
     }
 
-    fn sort(&mut self, received: Received) {
+    /// Waits for a datagram and takes what lies ready behind it.
+    fn take_in(&mut self) -> Result<(), TransportError> {
+        let mut smps = Vec::new();
+        let mut next = self.transport.receive(TURN);
+        for _ in 1..BATCH {
+            let Ok(Some(received)) = next else { break };
+            smps.extend(self.sort(received));
+            next = self.transport.receive(Duration::ZERO);
+        }
+        let next = next.map(|last| smps.extend(last.and_then(|received| self.sort(received))));
+        if !smps.is_empty() {
+            let _ = self.smps.send(Ok(smps));
+        }
+        next
+    }
+
+    /// Hands queries on; gives back what belongs to subnet management.
+    fn sort(&mut self, received: Received) -> Option<Received> {
         let mad = match &received {
             Received::Datagram(datagram) => &datagram.mad,
             Received::Returned { request, .. } => &request.mad,
         };
         if mad.header.mgmt_class() != MgmtClass::SUBN_ADM {
-            let _ = self.smps.send(Ok(received));
-            return;
+            return Some(received);
         }
-        let Received::Datagram(datagram) = received else { return };
+        let Received::Datagram(datagram) = received else { return None };
         if let Err(TrySendError::Full(_)) = self.queries.try_send(datagram) {
             self.dropped += 1;
             if self.dropped.is_power_of_two() {
                 tracing::warn!(dropped = self.dropped, "queries come faster than they can be taken in");
             }
         }
+        None
     }
 }

@@ -126,8 +126,7 @@ impl<'a> Daemon<'a> {
             let wait = self.sm.deadline().map_or(PROGRESS, |at| at - now).min(PROGRESS);
             select! {
                 recv(self.receiver.smps) -> received => {
-                    let received = received.map_err(|_| DaemonError::ThreadEnded("receiver"))?;
-                    event = self.received(received)?;
+                    self.received(received.map_err(|_| DaemonError::ThreadEnded("receiver"))?)?;
                 }
                 recv(self.plans) -> plan => {
                     event = Some(Event::Planned(plan.map_err(|_| DaemonError::ThreadEnded("planner"))?));
@@ -146,23 +145,28 @@ impl<'a> Daemon<'a> {
     }
 
     fn take_in_datagrams(&mut self) -> Result<(), DaemonError> {
-        for _ in 0..BATCH {
+        let mut taken = 0;
+        while taken < BATCH {
             let Ok(received) = self.receiver.smps.try_recv() else { break };
-            if let Some(event) = self.received(received)? {
-                self.sm.handle(event, self.performer.now());
-            }
+            taken += self.received(received)?;
         }
         Ok(())
     }
 
-    #[expect(clippy::unused_self, reason = "reads as what the daemon does")]
-    fn received(&self, received: Result<Received, TransportError>) -> Result<Option<Event>, DaemonError> {
+    /// Takes in what the receiver handed on; how much that was.
+    fn received(&mut self, received: Result<Vec<Received>, TransportError>) -> Result<usize, DaemonError> {
         match received {
-            Ok(received) => Ok(Some(Event::Received(received))),
+            Ok(received) => {
+                let (count, now) = (received.len(), self.performer.now());
+                for received in received {
+                    self.sm.handle(Event::Received(received), now);
+                }
+                Ok(count)
+            }
             Err(TransportError::Closed) => Err(TransportError::Closed.into()),
             Err(error) => {
                 tracing::error!(%error, "reading the device failed");
-                Ok(None)
+                Ok(1)
             }
         }
     }

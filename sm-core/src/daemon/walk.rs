@@ -29,11 +29,8 @@ pub fn discover(
     let receiver = ReceiverThread::start(transport)?;
     let start = Instant::now();
     let mut shown = start;
-    let mut walk = Walk {
-        sweep: Sweep::full(settings),
-        transactions: Transactions::new(config, first_tid()),
-        window: config.window.max(1),
-    };
+    let mut walk =
+        Walk { sweep: Sweep::full(settings), transactions: Transactions::new(config, first_tid()) };
     loop {
         let now = Timestamp::from_start(start.elapsed());
         walk.send(transport, now)?;
@@ -63,13 +60,12 @@ pub fn discover(
 struct Walk {
     sweep: Sweep,
     transactions: Transactions<Ask>,
-    window: usize,
 }
 
 impl Walk {
     fn send(&mut self, transport: &Arc<dyn Transport>, now: Timestamp) -> Result<(), DaemonError> {
         loop {
-            while self.transactions.queued() + self.transactions.in_flight() < 2 * self.window {
+            while self.transactions.is_hungry() {
                 let Some((request, ask)) = self.sweep.next_request() else { break };
                 self.transactions.submit(request.into_transaction(), ask);
             }
@@ -84,9 +80,11 @@ impl Walk {
         }
     }
 
-    fn receive(&mut self, received: &Received, now: Timestamp) {
-        if let Some(completion) = self.transactions.receive(received, now) {
-            self.sweep.answer(completion.token, &Answer::of(completion.outcome));
+    fn receive(&mut self, batch: &[Received], now: Timestamp) {
+        for received in batch {
+            if let Some(completion) = self.transactions.receive(received, now) {
+                self.sweep.answer(completion.token, &Answer::of(completion.outcome));
+            }
         }
     }
 }

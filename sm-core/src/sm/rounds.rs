@@ -77,8 +77,7 @@ impl Sm {
 
     /// Hands the stage's next requests to the engine, as many as its window can use.
     fn submit(&mut self) {
-        let room = self.settings.transactions.window.max(1) * 2;
-        while self.transactions.queued() + self.transactions.in_flight() < room {
+        while self.transactions.is_hungry() {
             let next = match &mut self.phase {
                 Phase::Sweeping(sweep) => sweep.next_request().map(|(r, ask)| (r, Token::Sweep(ask))),
                 Phase::Applying(apply) => apply.next_request().map(|(r, job)| (r, Token::Apply(job))),
