@@ -1,6 +1,6 @@
 //! The fabric as a graph: nodes with their ports, and the cables between them.
 //!
-//! [`Fabric`] is the model that files, the sweep and the simulator share; it is a petgraph [`StableUnGraph`] whose edges
+//! [`Fabric`] is the model that files, the sweep and the simulator share; it is a petgraph [`StableUnGraph`](petgraph::stable_graph::StableUnGraph) whose edges
 //! carry both port numbers, so that parallel cables and a cable back to the same switch are kept. Hot loops use the flat
 //! [`SwitchGraph`] made from it.
 

@@ -3,7 +3,7 @@
 //! | thread | does | hands on by |
 //! | --- | --- | --- |
 //! | receiver | reads the device, sorts datagrams | a channel to `sm`, one to `sa` |
-//! | sm (the caller's) | runs [`Sm`], sends, writes state files | snapshots swapped in at once |
+//! | sm (the caller's) | runs [`Sm`](crate::sm::Sm), sends, writes state files | snapshots swapped in at once |
 //! | planner | one `plan::plan` at a time | a channel back to `sm` |
 //! | sa | answers queries from the last snapshot | straight to the transport |
 //!
