@@ -119,13 +119,14 @@ struct BlockFacts {
 fn table_jobs(apply: &Apply, wanted: impl Fn(&BlockFacts) -> bool) -> Vec<Job> {
     let graph = &apply.plan.graph;
     let own = usize::from(apply.plan.sm_lid.get()) / LFT_BLOCK;
+    let top = graph.top_lid();
     let mut jobs = Vec::new();
     for switch in 0..graph.switch_count() as u32 {
         let (node, guid) = (graph.node(switch), graph.guid(switch));
         // A step that is due before the links come up must not see them as up later on: tables that were
         // confirmed are equal then, and nothing is sent twice.
         let idle = is_idle(apply, node);
-        for block in 0..=last_block(apply, node) {
+        for block in 0..=last_block(apply, node, top) {
             let facts = BlockFacts { idle, own_lid: block == own };
             if wanted(&facts)
                 && apply.ground.tables.get(guid, block) != Some(&desired_block(apply, switch, block))
@@ -157,8 +158,7 @@ pub(super) fn transition_block(apply: &Apply, write: &Write) -> Block {
 
 /// The last block in force: up to the highest routed LID, or to LinearFDBTop as it was found, whose entries are to be
 /// cleared then.
-fn last_block(apply: &Apply, node: NodeId) -> usize {
-    let top = apply.plan.graph.top_lid();
+fn last_block(apply: &Apply, node: NodeId, top: u16) -> usize {
     let found = switch_info(apply, node).map_or(0, |info| {
         info.linear_fdb_top.get().min(info.linear_fdb_cap.get().saturating_sub(1)).min(0xbfff)
     });

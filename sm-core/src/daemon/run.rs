@@ -173,7 +173,6 @@ impl<'a> Daemon<'a> {
 
     /// Ends the threads; the IsSM bit goes last, when nobody answers any more (B71).
     fn finish(mut self) {
-        drop(self.sa.take());
         let (gone, _) = bounded(1);
         self.performer.planner = gone;
         drop(self.plans);
@@ -183,7 +182,9 @@ impl<'a> Daemon<'a> {
                 let _ = planner.join();
             }
         }
+        // Its end is the end of the queries, so that the thread that answers them does not wait for another.
         drop(self.receiver);
+        drop(self.sa.take());
         if let Err(error) = (self.performer.hooks.is_sm)(false) {
             tracing::error!(%error, "the port's IsSM bit can't be changed");
         }
