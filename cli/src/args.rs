@@ -33,6 +33,10 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Serve a simulated fabric on which unmodified programs run: infiniband-diags, opensm, rsm itself
     Emulate(Emulate),
+    /// Route a topology from a file, check the routes, write the tables
+    Route(Route),
+    /// Check the tables of a dump against the topology they are for; exit code 1 when they are wrong
+    Verify(Verify),
 }
 
 /// Which port to use.
@@ -122,6 +126,43 @@ pub(crate) enum TopologyFormat {
     Json,
     /// Graphviz
     Dot,
+}
+
+/// `rsm route`.
+#[derive(Debug, Args)]
+pub(crate) struct Route {
+    /// Topology: output of ibnetdiscover, ibsim net file, opensm-subnet.lst, or JSON of `rsm discover`
+    #[arg(value_name = "TOPOLOGY")]
+    pub(crate) topology: PathBuf,
+    /// Routing engines; each is tried and judged by itself
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "minhop")]
+    pub(crate) engine: Vec<String>,
+    /// Data VLs that the links have
+    #[arg(long, value_name = "1-15", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=15))]
+    pub(crate) data_vls: u8,
+    /// Write opensm-subnet.lst, opensm.fdbs and opensm-lfts.dump of the first engine that routes into this directory
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print the judgements as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `rsm verify`.
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// Topology, as for `rsm route`; with the LIDs that the tables are for
+    #[arg(value_name = "TOPOLOGY")]
+    pub(crate) topology: PathBuf,
+    /// Tables: opensm.fdbs, opensm-lfts.dump, or what dump_lfts prints
+    #[arg(long, value_name = "DUMP")]
+    pub(crate) tables: PathBuf,
+    /// Count a credit loop that needs traffic of switches' management ports as a fault
+    #[arg(long)]
+    pub(crate) management: bool,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `rsm devices`.

@@ -5,6 +5,7 @@ mod demo;
 mod devices;
 mod discover;
 mod emulate;
+mod offline;
 mod plan;
 mod run;
 #[cfg(feature = "verbs")]
@@ -21,6 +22,8 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Devices(args) => devices::run(&args),
         Command::Discover(args) => discover::run(&args),
         Command::Emulate(args) => emulate::run(&args),
+        Command::Route(args) => offline::route(&args),
+        Command::Verify(args) => offline::verify(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Run(args) => run::run(&args),
     }

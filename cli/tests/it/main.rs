@@ -3,5 +3,6 @@
 mod bad_input;
 mod config;
 mod demo;
+mod offline;
 mod output;
 mod rsm;

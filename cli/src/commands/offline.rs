@@ -1,0 +1,130 @@
+//! `rsm route` and `rsm verify`: the middle of the pipeline on files. Nothing here talks to a fabric.
+//!
+//! Exit codes: 0 right, 1 faults found or no engine routed, 2 input that can't be used.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Context;
+use routing::engines::{self, RoutingInput};
+use routing::fabric::{Fabric, SwitchGraph};
+use routing::formats::{self, fdbs, lfts, lst, tables};
+use routing::routes::Routes;
+use routing::verify::{self, Options, Report};
+use serde::Serialize;
+use simulations::generate;
+
+use crate::args::{Route, Verify};
+use crate::failure::{Failure, Outcome, complain};
+use crate::out;
+
+/// What became of one engine.
+#[derive(Serialize)]
+struct Judgement {
+    engine: String,
+    /// Why it does not route this fabric.
+    refused: Option<String>,
+    /// Milliseconds of routing, on this machine.
+    milliseconds: f64,
+    report: Option<Report>,
+}
+
+pub(super) fn route(args: &Route) -> Outcome {
+    let mut fabric = topology(&args.topology)?;
+    if fabric.nodes().all(|(_, node)| node.end_ports().all(|(_, port)| port.lid.is_none())) {
+        generate::assign_lids(&mut fabric)?;
+    }
+    let graph = SwitchGraph::new(&fabric);
+    let chosen: Vec<_> =
+        args.engine.iter().map(|name| engines::by_name(name)).collect::<Result<_, _>>().map_err(usage)?;
+    if graph.switch_count() == 0 {
+        return Err(usage(format!("{}: no switch, nothing to route", args.topology.display())));
+    }
+    let input = RoutingInput { data_vls: args.data_vls, ..RoutingInput::default() };
+    let mut judgements = Vec::new();
+    let mut first: Option<Routes> = None;
+    for engine in chosen {
+        let began = Instant::now();
+        let routed = engine.route(&graph, &input);
+        let milliseconds = began.elapsed().as_secs_f64() * 1e3;
+        let options = Options { data_vls: args.data_vls, ..Options::default() };
+        let report = routed.as_ref().ok().map(|routes| verify::check(&graph, routes, options));
+        let refused = routed.as_ref().err().map(ToString::to_string);
+        judgements.push(Judgement { engine: engine.name().to_owned(), refused, milliseconds, report });
+        if first.is_none() {
+            first = routed.ok();
+        }
+    }
+    if let (Some(directory), Some(routes)) = (&args.output, &first) {
+        write_tables(directory, &fabric, &graph, routes)?;
+    }
+    if args.json {
+        out::json(&judgements)?;
+    } else {
+        for judgement in &judgements {
+            out::line(&judgement.line())?;
+        }
+    }
+    let right = judgements.iter().all(|j| j.report.as_ref().is_some_and(Report::is_right));
+    if right { Ok(()) } else { Err(Failure::Reported) }
+}
+
+impl Judgement {
+    fn line(&self) -> String {
+        match (&self.refused, &self.report) {
+            (None, Some(report)) => format!("{:9.2} ms  {report}", self.milliseconds),
+            (reason, _) => format!("refused       {}", reason.as_deref().unwrap_or("no reason given")),
+        }
+    }
+}
+
+pub(super) fn verify(args: &Verify) -> Outcome {
+    let fabric = topology(&args.topology)?;
+    let graph = SwitchGraph::new(&fabric);
+    if graph.destinations().is_empty() {
+        return Err(usage(format!(
+            "{}: no port has a LID, so no table can be checked against it",
+            args.topology.display()
+        )));
+    }
+    let name = args.tables.display().to_string();
+    let bytes = std::fs::read(&args.tables).map_err(|error| usage(format!("{name}: {error}")))?;
+    let read = tables::read(&name, &String::from_utf8_lossy(&bytes), &graph).map_err(usage)?;
+    for warning in &read.warnings {
+        complain(&format!("{name}: {warning}"));
+    }
+    let options = Options { management: args.management, ..Options::default() };
+    let report = verify::check(&graph, &read.routes, options);
+    if args.json {
+        out::json(&report)?;
+    } else {
+        out::line(&report.to_string())?;
+    }
+    if report.is_right() { Ok(()) } else { Err(Failure::Reported) }
+}
+
+fn topology(path: &Path) -> Outcome<Fabric> {
+    let loaded = formats::load(path).map_err(usage)?;
+    for warning in &loaded.warnings {
+        complain(&format!("{}: {warning}", path.display()));
+    }
+    Ok(loaded.fabric)
+}
+
+fn usage(error: impl ToString) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+fn write_tables(directory: &Path, fabric: &Fabric, graph: &SwitchGraph, routes: &Routes) -> Outcome {
+    std::fs::create_dir_all(directory).with_context(|| format!("{}", directory.display()))?;
+    let files = [
+        ("opensm-subnet.lst", lst::write(fabric, None)),
+        ("opensm.fdbs", fdbs::write(graph, routes)),
+        ("opensm-lfts.dump", lfts::write(fabric, graph, routes)),
+    ];
+    for (name, text) in files {
+        let path = directory.join(name);
+        std::fs::write(&path, text).with_context(|| format!("{}", path.display()))?;
+    }
+    Ok(())
+}

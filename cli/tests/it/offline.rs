@@ -1,0 +1,68 @@
+//! `rsm route` and `rsm verify`: tables written by one are found right by the other, a planted fault is named.
+
+use std::path::Path;
+
+use crate::rsm::rsm;
+
+/// A net file of ours.
+fn net(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/nets").join(name);
+    path.to_str().expect("text").to_owned()
+}
+
+#[test]
+fn tables_of_every_engine_are_written_and_found_right() {
+    let folder = tempfile::tempdir().expect("folder");
+    for (engine, file) in [
+        ("minhop", "tree36.net"),
+        ("ftree", "tree36.net"),
+        ("updn", "torus4x4.net"),
+        ("dfsssp", "torus4x4.net"),
+    ] {
+        let directory = folder.path().join(engine);
+        let directory = directory.to_str().expect("text");
+        let routed = rsm(&["route", &net(file), "--engine", engine, "-o", directory]);
+        assert_eq!(routed.code, Some(0), "{routed:?}");
+        assert!(routed.out.contains(&format!("{engine}: right:")), "{}", routed.out);
+        let topology = format!("{directory}/opensm-subnet.lst");
+        for dump in ["opensm.fdbs", "opensm-lfts.dump"] {
+            let verified = rsm(&["verify", &topology, "--tables", &format!("{directory}/{dump}")]);
+            assert_eq!(verified.code, Some(u8::from(engine == "dfsssp").into()), "{engine}: {verified:?}");
+            // Without the SLs, which dumps of tables don't hold, dfsssp's tables on a torus do have a credit loop.
+            assert_eq!(verified.out.contains("credit loop: "), engine == "dfsssp", "{}", verified.out);
+        }
+    }
+}
+
+#[test]
+fn a_planted_hole_is_named_with_the_lid() {
+    let folder = tempfile::tempdir().expect("folder");
+    let directory = folder.path().to_str().expect("text");
+    assert_eq!(rsm(&["route", &net("tree36.net"), "-o", directory]).code, Some(0));
+    let dump = folder.path().join("opensm-lfts.dump");
+    let text = std::fs::read_to_string(&dump).expect("dump");
+    let victim = text.lines().position(|line| line.starts_with("0x0007")).expect("LID 7");
+    let holed: Vec<_> =
+        text.lines().enumerate().filter(|(n, _)| *n != victim).map(|(_, line)| line).collect();
+    std::fs::write(&dump, holed.join("\n") + "\n").expect("dump");
+    let topology = format!("{directory}/opensm-subnet.lst");
+    let verified = rsm(&["verify", &topology, "--tables", dump.to_str().expect("text")]);
+    assert_eq!(verified.code, Some(1), "{verified:?}");
+    assert!(
+        verified.out.contains("WRONG") && verified.out.contains("first fault: LID 7"),
+        "{}",
+        verified.out
+    );
+}
+
+#[test]
+fn input_that_is_no_topology_and_engines_that_are_none_are_refused() {
+    let folder = tempfile::tempdir().expect("folder");
+    let empty = folder.path().join("empty");
+    std::fs::write(&empty, "").expect("file");
+    let empty = empty.to_str().expect("text");
+    assert!(rsm(&["route", empty]).refused(2).contains(empty));
+    assert!(rsm(&["route", "/nonexistent/net"]).refused(2).contains("/nonexistent/net"));
+    assert!(rsm(&["route", &net("tree36.net"), "--engine", "foo"]).refused(2).contains("there are: minhop"));
+    assert!(rsm(&["verify", &net("tree36.net"), "--tables", empty]).refused(2).contains("LID"));
+}
