@@ -9,7 +9,7 @@ use routing::fabric::{NodeId, PortRef};
 use routing::verify::transition::Write;
 
 use super::port_set::{leave_the_link_alone, modifier};
-use super::steps::{configuration, desired_block, switch_info, top_to_set, transition_block};
+use super::steps::{configuration, desired_block, is_idle, switch_info, top_to_set, transition_block};
 use super::{Apply, Block, Failure, NotKept};
 use crate::plan::fields::{FieldSet, PortField};
 use crate::plan::ports::PortPlan;
@@ -38,6 +38,14 @@ pub enum Job {
         step: u32,
         /// Index in the step's writes.
         index: u32,
+    },
+    /// One block of a switch in service read again, after a Set of it that was refused or not answered: whether it holds
+    /// the old or the new entries decides whether the proven order can go on.
+    ReadTable {
+        /// Index of the switch in the plan's graph.
+        switch: u32,
+        /// Block of 64 LIDs.
+        block: u16,
     },
     /// PortInfo.
     Port {
@@ -74,6 +82,10 @@ impl Apply {
                 let write = self.write(step, index)?;
                 self.table_request(write.switch, write.block, transition_block(self, &write))
             }
+            Job::ReadTable { switch, block } => {
+                let (node, guid) = (self.plan.graph.node(switch), self.plan.graph.guid(switch));
+                Some(SmpRequest::get::<LinearForwardingTable>(self.path(node)?, guid, u32::from(block)))
+            }
             Job::Port { index, activate } => self.port_request(index, activate),
             Job::ReadDown { end } => {
                 let modifier = modifier(&self.observed, end);
@@ -98,6 +110,11 @@ impl Apply {
                 if let Some(write) = self.write(step, index) {
                     let asked = transition_block(self, &write);
                     self.table_answered(write.switch, write.block, &asked, answer);
+                }
+            }
+            Job::ReadTable { switch, block } => {
+                if let Some(asked) = self.doubted.remove(&(switch, block)) {
+                    self.table_settled(switch, block, &asked, answer);
                 }
             }
             Job::Port { index, activate } => self.port_answered(index, activate, answer),
@@ -149,24 +166,43 @@ impl Apply {
     }
 
     fn table_answered(&mut self, switch: u32, block: u16, asked: &Block, answer: &Answer) {
+        if answer.attribute::<LinearForwardingTable>().is_none()
+            && !is_idle(self, self.plan.graph.node(switch))
+        {
+            self.doubted.insert((switch, block), *asked);
+            self.queue.push_front(Job::ReadTable { switch, block });
+            return;
+        }
+        self.table_settled(switch, block, asked, answer);
+    }
+
+    fn table_settled(&mut self, switch: u32, block: u16, asked: &Block, answer: &Answer) {
         let (node, guid) = (self.plan.graph.node(switch), self.plan.graph.guid(switch));
         let tables = Arc::make_mut(&mut self.ground.tables);
         match answer.attribute::<LinearForwardingTable>() {
             Some(table) if table.ports == *asked => tables.confirm(guid, usize::from(block), asked),
             Some(table) => {
                 tables.confirm(guid, usize::from(block), &table.ports);
-                self.unconfirmed.insert(guid);
+                self.table_unconfirmed(node, block);
                 self.failed_because(
                     node,
                     format!("LinearForwardingTable block {block}"),
-                    "other content came back",
+                    "it holds other entries than were set",
                 );
             }
             None => {
                 tables.doubt(guid, usize::from(block));
-                self.unconfirmed.insert(guid);
+                self.table_unconfirmed(node, block);
                 self.failed(node, format!("LinearForwardingTable block {block}"), answer);
             }
+        }
+    }
+
+    /// Later writes of the same LIDs were proven safe after this one only; writes of other blocks go on.
+    fn table_unconfirmed(&mut self, node: NodeId, block: u16) {
+        self.unconfirmed.extend(self.guid(node));
+        if !is_idle(self, node) {
+            self.stalled.insert(block);
         }
     }
 

@@ -24,7 +24,7 @@ mod report;
 mod steps;
 mod tables;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use mad::types::{Guid, PortNum, PortState};
@@ -66,6 +66,10 @@ pub struct Apply {
     answered: usize,
     /// Switches of which SwitchInfo or a block was not confirmed.
     unconfirmed: BTreeSet<Guid>,
+    /// Blocks of which some switch in service holds what is not known: the proven order ends there, for these LIDs.
+    stalled: BTreeSet<u16>,
+    /// What was asked of blocks that are being read again, by switch and block.
+    doubted: BTreeMap<(u32, u16), Block>,
     failures: Vec<Failure>,
     not_kept: Vec<NotKept>,
     counts: SetCounts,
@@ -124,6 +128,8 @@ impl Apply {
             outstanding: 0,
             answered: 0,
             unconfirmed: BTreeSet::new(),
+            stalled: BTreeSet::new(),
+            doubted: BTreeMap::new(),
             failures: Vec::new(),
             not_kept: Vec::new(),
             counts: SetCounts::default(),

@@ -106,7 +106,7 @@ fn guid(apply: &Apply, node: NodeId) -> Option<Guid> {
     Some(apply.observed.fabric.get(node)?.guid)
 }
 
-fn is_idle(apply: &Apply, node: NodeId) -> bool {
+pub(super) fn is_idle(apply: &Apply, node: NodeId) -> bool {
     plan::is_idle(&apply.observed, node)
 }
 
@@ -129,6 +129,7 @@ fn table_jobs(apply: &Apply, wanted: impl Fn(&BlockFacts) -> bool) -> Vec<Job> {
         for block in 0..=last_block(apply, node, top) {
             let facts = BlockFacts { idle, own_lid: block == own };
             if wanted(&facts)
+                && (idle || !apply.stalled.contains(&(block as u16)))
                 && apply.ground.tables.get(guid, block) != Some(&desired_block(apply, switch, block))
             {
                 jobs.push(Job::Table { switch, block: block as u16 });
@@ -145,7 +146,9 @@ fn transition_jobs(apply: &Apply, step: usize) -> Vec<Job> {
     let Some(planned) = apply.plan.transition.get(step) else { return Vec::new() };
     let due = |(_, write): &(usize, &Write)| {
         let guid = apply.plan.graph.guid(write.switch);
-        apply.ground.tables.get(guid, usize::from(write.block)) != Some(&transition_block(apply, write))
+        !apply.stalled.contains(&write.block)
+            && apply.ground.tables.get(guid, usize::from(write.block))
+                != Some(&transition_block(apply, write))
     };
     let writes = planned.writes.iter().enumerate();
     writes.filter(due).map(|(index, _)| Job::Write { step: step as u32, index: index as u32 }).collect()
