@@ -225,12 +225,8 @@ impl Sweep {
         let postponed = std::mem::take(&mut look.postponed);
         if !postponed.is_empty() {
             self.renew_paths();
-            postponed
-                .into_iter()
-                .filter(|what| what.node().is_some_and(|guid| self.id(guid).is_some()))
-                .collect::<Vec<_>>()
-                .into_iter()
-                .for_each(|what| self.ask(what));
+            // Of nodes that are gone now nothing is asked: a request needs a route.
+            postponed.into_iter().for_each(|what| self.ask(what));
             return true;
         }
         if !self.orphaned.is_empty() {
