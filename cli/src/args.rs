@@ -1,11 +1,15 @@
 //! The command line as it is typed. Kept free of logic, so that help, man page and completions can be made from it.
 
+mod simulate;
+
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use mad::types::Guid;
 use sm_core::config::LogLevel;
+
+pub(crate) use simulate::{Chaos, Scenario, Simulate};
 
 /// An InfiniBand subnet manager.
 #[derive(Debug, Parser)]
@@ -37,6 +41,9 @@ pub(crate) enum Command {
     Route(Route),
     /// Check the tables of a dump against the topology they are for; exit code 1 when they are wrong
     Verify(Verify),
+    /// Play on a simulated fabric in virtual time
+    #[command(subcommand)]
+    Simulate(Simulate),
 }
 
 /// Which port to use.

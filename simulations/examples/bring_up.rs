@@ -3,13 +3,10 @@
 //! `cargo run --release -p simulations --example bring_up -- 18,18,36 1,18,18` is the tree of 36-port switches with 11,664
 //! hosts. Prints what took how long, counters, and the verdict on the tables in the simulated switches.
 
-#[path = "../tests/it/manager.rs"]
-mod manager;
-
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use manager::{Manager, start};
+use simulated_manager::Manager;
 use simulations::generate::{Options, Topology, generate};
 use simulations::world::{Agent, Config, World};
 use sm_core::settings::SmSettings;
@@ -30,9 +27,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     writeln!(out, "{} devices built in {:.2} s", world.device_count(), begin.elapsed().as_secs_f64())?;
 
     let begin = Instant::now();
-    let manager = start(&mut world, "H0", SmSettings::default()).ok_or("the tree has no host H0")?;
+    let manager = Manager::start(&mut world, "H0", SmSettings::default()).ok_or("the tree has no host H0")?;
     let settled = world.run_while(world.now() + Duration::from_secs(600), |world| {
-        world.agent::<Manager>(manager).is_some_and(|m| !m.reports.is_empty() && m.is_settled())
+        world.agent::<Manager>(manager).is_some_and(|m| !m.reports().is_empty() && m.is_settled())
     });
     let real = begin.elapsed().as_secs_f64();
     let sent = world.stats().total_sent();
@@ -42,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         world.now(),
         world.stats().sets()
     )?;
-    if let Some(report) = world.agent::<Manager>(manager).and_then(|m| m.reports.first()) {
+    if let Some(report) = world.agent::<Manager>(manager).and_then(|m| m.reports().first()) {
         writeln!(out, "virtual stages: {:?}", report.seconds)?;
     }
     writeln!(out, "role: {:?}", world.agent::<Manager>(manager).map(Manager::role))?;

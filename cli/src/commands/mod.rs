@@ -8,6 +8,7 @@ mod emulate;
 mod offline;
 mod plan;
 mod run;
+mod simulate;
 #[cfg(feature = "verbs")]
 mod verbs;
 
@@ -26,5 +27,6 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Verify(args) => offline::verify(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Simulate(command) => simulate::run(&command),
     }
 }

@@ -7,13 +7,13 @@ use simulations::world::{Agent, AgentId, Config, World};
 use sm_core::settings::SmSettings;
 use sm_core::sm::Role;
 
-use super::manager::{Manager, start};
+use simulated_manager::Manager;
 
 /// A world with a subnet manager on H0, run until that has settled.
 pub(crate) fn brought_up(topology: &Topology, options: &Options, config: Config) -> (World, AgentId) {
     let fabric = generate(topology, options).unwrap();
     let mut world = World::new(&fabric, config);
-    let manager = start(&mut world, "H0", SmSettings::default()).unwrap();
+    let manager = Manager::start(&mut world, "H0", SmSettings::default()).unwrap();
     settle(&mut world, manager);
     (world, manager)
 }
@@ -23,7 +23,7 @@ pub(crate) fn settle(world: &mut World, manager: AgentId) {
     let until = world.now() + Duration::from_secs(60);
     let settled = world.run_while(until, |world| {
         let manager = world.agent::<Manager>(manager).unwrap();
-        !manager.reports.is_empty() && manager.is_settled()
+        !manager.reports().is_empty() && manager.is_settled()
     });
     assert!(settled, "not settled at {}", world.now());
 }

@@ -11,7 +11,7 @@ use sm_core::settings::SmSettings;
 use sm_core::sm::Role;
 
 use super::bring_up::{brought_up, settle};
-use super::manager::{Manager, start};
+use simulated_manager::Manager;
 
 fn tree() -> (World, simulations::world::AgentId) {
     brought_up(&Topology::tree(4, 2, 2), &Options::default(), Config::default())
@@ -48,7 +48,7 @@ fn b20_a_restart_on_an_unchanged_fabric_writes_no_table_and_moves_no_lid() {
     let before = lids(&world);
     world.detach(first);
     world.reset_stats();
-    let second = start(&mut world, "H0", SmSettings::default()).unwrap();
+    let second = Manager::start(&mut world, "H0", SmSettings::default()).unwrap();
     settle(&mut world, second);
     assert_eq!(lids(&world), before);
     assert_eq!(world.stats().sent_smps(Method::SET, id::LINEAR_FORWARDING_TABLE), 0);
@@ -106,7 +106,7 @@ fn b04_a_switch_that_is_reset_in_the_middle_of_a_sweep_is_not_left_half_configur
     for micros in (0..4_000).step_by(150) {
         let fabric = simulations::generate::generate(&Topology::tree(4, 2, 2), &Options::default()).unwrap();
         let mut world = World::new(&fabric, Config::default());
-        let manager = start(&mut world, "H0", SmSettings::default()).unwrap();
+        let manager = Manager::start(&mut world, "H0", SmSettings::default()).unwrap();
         let leaf = world.find_name("S1_2").unwrap();
         let when = world.now() + Duration::from_micros(micros);
         world.at(when, move |world| {
@@ -140,7 +140,7 @@ fn swapped_cables_and_a_moved_host_are_followed() {
 #[test]
 fn a_standby_takes_over_without_a_set_and_the_first_one_back_stands_by() {
     let (mut world, first) = tree();
-    let standby = start(&mut world, "H5", SmSettings::default()).unwrap();
+    let standby = Manager::start(&mut world, "H5", SmSettings::default()).unwrap();
     run(&mut world, 60);
     let roles = |world: &World, id| world.agent::<Manager>(id).unwrap().role();
     assert_eq!((roles(&world, first), roles(&world, standby)), (Role::Master, Role::Standby));
@@ -158,7 +158,8 @@ fn b58_after_a_split_and_merge_exactly_one_is_master() {
     let (mut world, first) = tree();
     let names = ["S1_3", "H6", "H7"];
     let part: Vec<u32> = names.iter().map(|name| world.find_name(name).unwrap()).collect();
-    let second = start(&mut world, "H6", SmSettings { priority: 2, ..SmSettings::default() }).unwrap();
+    let second =
+        Manager::start(&mut world, "H6", SmSettings { priority: 2, ..SmSettings::default() }).unwrap();
     run(&mut world, 60);
     let cables = world.split(|node| part.contains(&node));
     run(&mut world, 120);
@@ -179,7 +180,7 @@ fn b05_a_silent_host_and_a_silent_switch_do_not_stop_the_rest() {
         let mut world = World::new(&fabric, Config::default());
         let silent = world.find_name(name).unwrap();
         world.device_mut(silent).quirks.push(Quirk::always(Misbehaviour::Silence));
-        let manager = start(&mut world, "H0", SmSettings::default()).unwrap();
+        let manager = Manager::start(&mut world, "H0", SmSettings::default()).unwrap();
         settle(&mut world, manager);
         let peers: Vec<End> = (1..=world.device(silent).num_ports())
             .filter_map(|port| world.peer(End::new(silent, port)))
@@ -211,7 +212,7 @@ fn b01_b02_twins_and_loopback_cables_are_lived_with() {
     });
     let twin = world.add_device(twin);
     assert!(world.connect(End::new(twin, 1), End::new(leaf, 3)));
-    let manager = start(&mut world, "H0", SmSettings::default()).unwrap();
+    let manager = Manager::start(&mut world, "H0", SmSettings::default()).unwrap();
     run(&mut world, 60);
     assert_eq!(world.agent::<Manager>(manager).unwrap().role(), Role::Master);
     // All but the twins are in order once these are gone.

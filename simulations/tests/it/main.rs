@@ -4,5 +4,4 @@
 
 mod bring_up;
 mod faults;
-mod manager;
 mod scenarios;

@@ -2,12 +2,8 @@
 
 use std::path::Path;
 
-use mad::types::Timestamp;
-use simulations::scenario::{ManagerSpec, Outcome, Scenario, random, run};
-use simulations::world::Agent;
-use sm_core::settings::SmSettings;
-
-use super::manager::Manager;
+use simulated_manager::Manager;
+use simulations::scenario::{Outcome, Scenario, random, run};
 
 /// Seeds that a plain test run plays, from 1 on; `RSM_CHAOS_SEEDS` plays more, `RSM_SEED` one alone.
 ///
@@ -15,12 +11,8 @@ use super::manager::Manager;
 /// under two managers was joined again), so a plain run ends before the first of them.
 const SEEDS: u64 = 105;
 
-fn manager(spec: &ManagerSpec, _now: Timestamp) -> Box<dyn Agent> {
-    Box::new(Manager::new(SmSettings { priority: spec.priority, ..SmSettings::default() }))
-}
-
 fn play(scenario: &Scenario, seed: u64) -> Outcome {
-    run(scenario, seed, &mut manager).unwrap()
+    run(scenario, seed, &mut Manager::of_scenario).unwrap()
 }
 
 #[test]

@@ -1,0 +1,14 @@
+//! `rsm simulate`: fabrics and faults that exist only here. One file for each kind of study.
+
+mod chaos;
+mod scenario;
+
+use crate::args::Simulate;
+use crate::failure::Outcome;
+
+pub(super) fn run(command: &Simulate) -> Outcome {
+    match command {
+        Simulate::Scenario(args) => scenario::run(args),
+        Simulate::Chaos(args) => chaos::run(args),
+    }
+}
