@@ -117,18 +117,18 @@ impl Counters {
         *slot = slot.saturating_add(amount);
     }
 
-    /// Counts a datagram that left (its 256 bytes and the headers are 72 words).
-    pub(crate) const fn sent(&mut self) {
+    /// Counts a packet of `words` times 4 bytes that left.
+    pub(crate) const fn sent(&mut self, words: u32, multicast: bool) {
         self.add(Counter::PortXmitPkts, 1);
-        self.add(Counter::PortUnicastXmitPkts, 1);
-        self.add(Counter::PortXmitData, 72);
+        self.add(if multicast { Counter::PortMulticastXmitPkts } else { Counter::PortUnicastXmitPkts }, 1);
+        self.add(Counter::PortXmitData, words as u64);
     }
 
-    /// Counts a datagram that came in.
-    pub(crate) const fn received(&mut self) {
+    /// Counts a packet that came in.
+    pub(crate) const fn received(&mut self, words: u32, multicast: bool) {
         self.add(Counter::PortRcvPkts, 1);
-        self.add(Counter::PortUnicastRcvPkts, 1);
-        self.add(Counter::PortRcvData, 72);
+        self.add(if multicast { Counter::PortMulticastRcvPkts } else { Counter::PortUnicastRcvPkts }, 1);
+        self.add(Counter::PortRcvData, words as u64);
     }
 
     /// Lets a counter grow from `now` on; 0 a second ends it.

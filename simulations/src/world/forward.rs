@@ -1,6 +1,6 @@
 //! How packets find their way: directed routes (specification volume 1, 14.2.2) and linear forwarding tables (18.2.4).
 
-use mad::types::{Lid, MAX_HOPS, PortNum, PortState};
+use mad::types::{Lid, MAX_HOPS, Mtu, PortNum, PortState};
 use mad::wire::smp::Smp;
 use rand::RngExt;
 use routing::routes::NO_PORT;
@@ -13,6 +13,35 @@ const HOP_LIMIT: u32 = 256;
 
 /// Where a packet arrives, and after how many hops.
 pub(super) type Walked = Result<(End, u32), Drop>;
+
+/// What a link needs to know of a packet that crosses it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Freight {
+    /// Virtual lane 15: crosses links that are not Active.
+    smp: bool,
+    multicast: bool,
+    /// Length in words of 4 bytes, headers included.
+    words: u32,
+    /// The smallest MTU that it fits.
+    mtu: Mtu,
+}
+
+impl Freight {
+    /// A management datagram: 256 bytes and 32 of headers.
+    const fn mad(smp: bool) -> Self {
+        Self { smp, multicast: false, words: 72, mtu: Mtu::M256 }
+    }
+
+    /// A data packet to one port.
+    pub(super) const fn unicast(words: u32, mtu: Mtu) -> Self {
+        Self { smp: false, multicast: false, words, mtu }
+    }
+
+    /// A data packet to a group.
+    pub(super) const fn multicast(words: u32, mtu: Mtu) -> Self {
+        Self { smp: false, multicast: true, words, mtu }
+    }
+}
 
 impl World {
     /// The other end of a port's cable.
@@ -31,14 +60,14 @@ impl World {
     }
 
     /// Lets a packet leave by a port; the port at which it comes in.
-    fn cross(&mut self, from: End, smp: bool) -> Result<End, Drop> {
+    pub(super) fn cross(&mut self, from: End, freight: &Freight) -> Result<End, Drop> {
         let to = self.peer(from).ok_or(Drop::LinkDown)?;
         let (here, there) = (&self.devices[from.node as usize], &self.devices[to.node as usize]);
         if here.dead || there.dead {
             return Err(Drop::Dead);
         }
         let (out, into) = (here.ports[from.port.index()].state(), there.ports[to.port.index()].state());
-        let open = if smp {
+        let open = if freight.smp {
             out.is_up() && into.is_up()
         } else {
             out == PortState::Active && matches!(into, PortState::Armed | PortState::Active)
@@ -46,17 +75,26 @@ impl World {
         if !open {
             return Err(Drop::LinkDown);
         }
+        let mtu = here.ports[from.port.index()].info.neighbor_mtu();
+        if freight.mtu > Mtu::M256 && mtu.is_none_or(|mtu| freight.mtu > mtu) {
+            self.count(from, Counter::PortXmitDiscards);
+            return Err(Drop::TooLong);
+        }
         let loss = self.config.loss + there.ports[to.port.index()].loss;
         if loss > 0.0 && self.rng.random_bool(loss.min(1.0)) {
             return Err(Drop::Lost);
         }
-        if into == PortState::Armed && !smp {
+        if into == PortState::Armed && !freight.smp {
             // The first data packet makes an armed port active (7.2.7).
             let port = &mut self.devices[to.node as usize].ports[to.port.index()];
             port.info.set_port_state_raw(PortState::Active.to_wire());
         }
-        self.devices[from.node as usize].ports[from.port.index()].counters.sent();
-        self.devices[to.node as usize].ports[to.port.index()].counters.received();
+        self.devices[from.node as usize].ports[from.port.index()]
+            .counters
+            .sent(freight.words, freight.multicast);
+        self.devices[to.node as usize].ports[to.port.index()]
+            .counters
+            .received(freight.words, freight.multicast);
         Ok(to)
     }
 
@@ -100,7 +138,7 @@ impl World {
                 return Err(Drop::BadRoute);
             }
             let exit = self.exit(at, smp.initial_path[hop])?;
-            at = self.cross(exit, true)?;
+            at = self.cross(exit, &Freight::mad(true))?;
             smp.return_path[hop] = at.port.0;
         }
         smp.header.hop_pointer = count as u8 + 1;
@@ -117,28 +155,32 @@ impl World {
                 return Err(Drop::BadRoute);
             }
             let exit = self.exit(at, smp.return_path[hop])?;
-            at = self.cross(exit, true)?;
+            at = self.cross(exit, &Freight::mad(true))?;
         }
         smp.header.hop_pointer = 0;
         Ok((at, count as u32))
     }
 
-    fn count(&mut self, at: End, counter: Counter) {
+    pub(super) fn count(&mut self, at: End, counter: Counter) {
         self.devices[at.node as usize].ports[at.port.index()].counters.add(counter, 1);
     }
 
     /// Walks a LID-routed packet by the tables of the switches on its way.
     pub(super) fn walk_by_lid(&mut self, from: End, packet: &Packet) -> Walked {
-        let smp = packet.is_smp();
+        self.walk_to_lid(from, packet.dlid, &Freight::mad(packet.is_smp()))
+    }
+
+    /// Walks to a unicast LID by the tables of the switches on the way.
+    pub(super) fn walk_to_lid(&mut self, from: End, dlid: u16, freight: &Freight) -> Walked {
         let mut at = from;
         let mut hops = 0;
         loop {
             let device = &self.devices[at.node as usize];
             let exit = match &device.switch {
                 Some(tables) => {
-                    let exit = tables.exit(packet.dlid);
+                    let exit = tables.exit(dlid);
                     if exit == 0 {
-                        let own = device.ports[0].has_lid(packet.dlid);
+                        let own = device.ports[0].has_lid(dlid);
                         return if own { Ok((at, hops)) } else { Err(Drop::WrongLid) };
                     }
                     if exit == NO_PORT || usize::from(exit) >= device.ports.len() {
@@ -148,7 +190,7 @@ impl World {
                     exit
                 }
                 None => {
-                    let own = device.ports[at.port.index()].has_lid(packet.dlid);
+                    let own = device.ports[at.port.index()].has_lid(dlid);
                     if own || hops > 0 {
                         return if own { Ok((at, hops)) } else { Err(Drop::WrongLid) };
                     }
@@ -159,7 +201,7 @@ impl World {
                 return Err(Drop::TooManyHops);
             }
             let exit = End { node: at.node, port: PortNum(exit) };
-            at = match self.cross(exit, smp) {
+            at = match self.cross(exit, freight) {
                 Ok(next) => next,
                 Err(reason) => {
                     if reason == Drop::LinkDown {

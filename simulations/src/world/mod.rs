@@ -10,6 +10,7 @@
 mod agent;
 mod check;
 mod config;
+mod data;
 mod faults;
 mod forward;
 mod links;

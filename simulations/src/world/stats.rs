@@ -22,6 +22,8 @@ pub enum Drop {
     WrongLid,
     /// More hops than any right route has: a forwarding loop.
     TooManyHops,
+    /// Longer than the MTU of a link on its way.
+    TooLong,
     /// No common P_Key.
     PKey,
     /// Nobody at the port takes it.

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use mad::transport::{Address, Datagram};
-use mad::types::{DirectedPath, Lid, PKey, PortPhysState, PortState, ServiceLevel};
+use mad::types::{DirectedPath, Lid, MulticastLid, PKey, PortPhysState, PortState, ServiceLevel};
 use mad::wire::smp::{NodeInfo, Notice, PortInfo};
 use mad::wire::{Attribute, Mad};
 use routing::engines::{MinHop, RoutingEngine, RoutingInput};
@@ -527,4 +527,56 @@ fn performance_counters_count_saturate_grow_and_are_cleared_by_selection() {
     smp.header.transaction_id.set(9);
     world.send(agent, &Datagram { address: Address::smp(500), mad: smp.into_mad() });
     assert_eq!(world.device(leaf).ports[1].counters.get(Counter::PortRcvSwitchRelayErrors), 1);
+}
+
+#[test]
+fn data_packets_follow_the_tables_and_multicast_is_copied_to_the_members() {
+    let mut world = world(&Topology::tree(2, 2, 2));
+    configure(&mut world, 1);
+    let hosts: Vec<End> = (0..world.device_count() as u32)
+        .filter(|node| !world.device(*node).is_switch())
+        .map(|node| End::new(node, 1))
+        .collect();
+    let lid = |world: &World, end: End| world.device(end.node).ports[end.port.index()].info.base_lid.get();
+    for (a, b) in hosts.iter().flat_map(|a| hosts.iter().map(move |b| (*a, *b))) {
+        let dlid = lid(&world, b);
+        assert_eq!(world.carry(a, dlid, 2048), [b], "{a:?} to {b:?}");
+    }
+    // Members: all but the last host; the tree: every switch passes on by every port that leads to one, over one spine.
+    let members = &hosts[..hosts.len() - 1];
+    let mlid = MulticastLid::new(0xc003).unwrap();
+    assert_eq!(world.carry(hosts[0], mlid.get(), 40), [hosts[0]], "no table holds the group");
+    let spine = (0..world.device_count() as u32)
+        .find(|node| {
+            let device = world.device(*node);
+            let mut peers = (1..=device.num_ports()).filter_map(|port| world.peer(End::new(*node, port)));
+            device.is_switch() && peers.all(|peer| world.device(peer.node).is_switch())
+        })
+        .unwrap();
+    for node in 0..world.device_count() as u32 {
+        if !world.device(node).is_switch() {
+            continue;
+        }
+        let mut ports = 0_u16;
+        for port in 1..=world.device(node).num_ports() {
+            let peer = world.peer(End::new(node, port));
+            let in_tree = peer.is_some_and(|p| node == spine || p.node == spine || members.contains(&p));
+            ports |= u16::from(in_tree) << port;
+        }
+        let mut block = [0; 32];
+        block[mlid.index()] = ports;
+        world.device_mut(node).switch.as_mut().unwrap().mft.insert((0, 0), block);
+    }
+    for from in &hosts {
+        let mut reached = world.carry(*from, mlid.get(), 2048);
+        assert_eq!(reached.remove(0), *from, "the sender's own copy comes first");
+        reached.sort_unstable();
+        let others: Vec<End> = members.iter().filter(|end| *end != from).copied().collect();
+        assert_eq!(reached, others, "from {from:?}");
+    }
+    // Longer than the MTU of the sender's link.
+    world.device_mut(hosts[0].node).ports[1].info.set_neighbor_mtu_raw(4);
+    let (dlid, before) = (lid(&world, hosts[1]), world.stats().dropped(Drop::TooLong));
+    assert_eq!(world.carry(hosts[0], dlid, 2049), []);
+    assert_eq!(world.stats().dropped(Drop::TooLong), before + 1);
 }
