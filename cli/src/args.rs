@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use mad::types::Guid;
 use sm_core::config::LogLevel;
 
-pub(crate) use simulate::{Chaos, Scenario, Simulate};
+pub(crate) use simulate::{Chaos, Scenario, Simulate, Traffic};
 
 /// An InfiniBand subnet manager.
 #[derive(Debug, Parser)]

@@ -8,4 +8,5 @@ pub mod fabric;
 pub mod formats;
 pub mod multicast;
 pub mod routes;
+pub mod study;
 pub mod verify;

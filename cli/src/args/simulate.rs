@@ -11,6 +11,8 @@ pub(crate) enum Simulate {
     Scenario(Scenario),
     /// Play scenarios drawn from seeds, and name the seeds that fail
     Chaos(Chaos),
+    /// Congestion of a traffic pattern on the routes of engines or of a dump, side by side
+    Traffic(Traffic),
 }
 
 /// `rsm simulate scenario`.
@@ -33,4 +35,37 @@ pub(crate) struct Chaos {
     /// The first of them
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub(crate) from: u64,
+}
+
+/// `rsm simulate traffic`.
+#[derive(Debug, Args)]
+pub(crate) struct Traffic {
+    /// Topology, as for `rsm route`
+    #[arg(value_name = "TOPOLOGY")]
+    pub(crate) topology: PathBuf,
+    /// Routing engines to compare [default: minhop, unless --tables is given]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) engine: Vec<String>,
+    /// Tables to compare with, as for `rsm verify`; may be given several times
+    #[arg(long, value_name = "DUMP")]
+    pub(crate) tables: Vec<PathBuf>,
+    /// shift, alltoall, bisection, hotspot, or a file with lines `SOURCE DESTINATION [WEIGHT]`; a file of one of these names
+    /// is given as ./NAME
+    #[arg(long, value_name = "PATTERN", default_value = "bisection")]
+    pub(crate) pattern: PathBuf,
+    /// Rounds of a random pattern (bisection, hotspot)
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rounds: u32,
+    /// Seed of a random pattern
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Data VLs that the links have
+    #[arg(long, value_name = "1-15", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=15))]
+    pub(crate) data_vls: u8,
+    /// Draw the load of every link into this SVG file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }

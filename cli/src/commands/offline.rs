@@ -30,16 +30,9 @@ struct Judgement {
 }
 
 pub(super) fn route(args: &Route) -> Outcome {
-    let mut fabric = topology(&args.topology)?;
-    if fabric.nodes().all(|(_, node)| node.end_ports().all(|(_, port)| port.lid.is_none())) {
-        generate::assign_lids(&mut fabric)?;
-    }
-    let graph = SwitchGraph::new(&fabric);
+    let (fabric, graph) = routable(&args.topology)?;
     let chosen: Vec<_> =
         args.engine.iter().map(|name| engines::by_name(name)).collect::<Result<_, _>>().map_err(usage)?;
-    if graph.switch_count() == 0 {
-        return Err(usage(format!("{}: no switch, nothing to route", args.topology.display())));
-    }
     let input = RoutingInput { data_vls: args.data_vls, ..RoutingInput::default() };
     let mut judgements = Vec::new();
     let mut first: Option<Routes> = None;
@@ -87,20 +80,39 @@ pub(super) fn verify(args: &Verify) -> Outcome {
             args.topology.display()
         )));
     }
-    let name = args.tables.display().to_string();
-    let bytes = std::fs::read(&args.tables).map_err(|error| usage(format!("{name}: {error}")))?;
-    let read = tables::read(&name, &String::from_utf8_lossy(&bytes), &graph).map_err(usage)?;
-    for warning in &read.warnings {
-        complain(&format!("{name}: {warning}"));
-    }
+    let routes = dumped(&args.tables, &graph)?;
     let options = Options { management: args.management, ..Options::default() };
-    let report = verify::check(&graph, &read.routes, options);
+    let report = verify::check(&graph, &routes, options);
     if args.json {
         out::json(&report)?;
     } else {
         out::line(&report.to_string())?;
     }
     if report.is_right() { Ok(()) } else { Err(Failure::Reported) }
+}
+
+/// A topology to route; gets LIDs when no port has one.
+pub(super) fn routable(path: &Path) -> Outcome<(Fabric, SwitchGraph)> {
+    let mut fabric = topology(path)?;
+    if fabric.nodes().all(|(_, node)| node.end_ports().all(|(_, port)| port.lid.is_none())) {
+        generate::assign_lids(&mut fabric)?;
+    }
+    let graph = SwitchGraph::new(&fabric);
+    if graph.switch_count() == 0 {
+        return Err(usage(format!("{}: no switch, nothing to route", path.display())));
+    }
+    Ok((fabric, graph))
+}
+
+/// Tables out of a dump.
+pub(super) fn dumped(path: &Path, graph: &SwitchGraph) -> Outcome<Routes> {
+    let name = path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|error| usage(format!("{name}: {error}")))?;
+    let read = tables::read(&name, &String::from_utf8_lossy(&bytes), graph).map_err(usage)?;
+    for warning in &read.warnings {
+        complain(&format!("{name}: {warning}"));
+    }
+    Ok(read.routes)
 }
 
 fn topology(path: &Path) -> Outcome<Fabric> {
@@ -111,7 +123,7 @@ fn topology(path: &Path) -> Outcome<Fabric> {
     Ok(loaded.fabric)
 }
 
-fn usage(error: impl ToString) -> Failure {
+pub(super) fn usage(error: impl ToString) -> Failure {
     Failure::Usage(error.to_string())
 }
 

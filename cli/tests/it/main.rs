@@ -6,3 +6,4 @@ mod demo;
 mod offline;
 mod output;
 mod rsm;
+mod traffic;

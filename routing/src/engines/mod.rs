@@ -36,6 +36,7 @@ pub use lash::Lash;
 pub use minhop::MinHop;
 pub use nue::Nue;
 pub use sssp::{DfSssp, Sssp};
+pub(crate) use targets::{hosts_in_tree_order, levels_from_hosts};
 pub use torus::TorusTwoQos;
 pub use updn::{DownUp, UpDown};
 

@@ -63,6 +63,19 @@ impl Targets {
     }
 }
 
+/// Indices of the destinations that are hosts: leaves of one subtree beside one another, hosts of a leaf by port. This is
+/// the order in which D-mod-K spreads them.
+pub(crate) fn hosts_in_tree_order(graph: &SwitchGraph) -> Vec<u32> {
+    let ordinal = ordinals(graph, &levels_from_hosts(graph));
+    let all = graph.destinations();
+    let mut hosts: Vec<u32> = (0..all.len() as u32).filter(|i| all[*i as usize].host).collect();
+    hosts.sort_by_key(|i| {
+        let d = &all[*i as usize];
+        (ordinal[d.switch as usize], d.port, d.lid)
+    });
+    hosts
+}
+
 /// Breadth-first distance from the switches with hosts (from all switches with any end port when there are no hosts).
 pub(crate) fn levels_from_hosts(graph: &SwitchGraph) -> Vec<u16> {
     let mut level = vec![u16::MAX; graph.switch_count()];

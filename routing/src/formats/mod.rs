@@ -8,6 +8,7 @@ mod assemble;
 pub mod dot;
 mod error;
 pub mod fdbs;
+pub mod flows;
 pub mod ibnetdiscover;
 pub mod ibsim;
 pub mod json;

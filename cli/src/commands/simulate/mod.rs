@@ -2,6 +2,7 @@
 
 mod chaos;
 mod scenario;
+mod traffic;
 
 use crate::args::Simulate;
 use crate::failure::Outcome;
@@ -10,5 +11,6 @@ pub(super) fn run(command: &Simulate) -> Outcome {
     match command {
         Simulate::Scenario(args) => scenario::run(args),
         Simulate::Chaos(args) => chaos::run(args),
+        Simulate::Traffic(args) => traffic::run(args),
     }
 }
