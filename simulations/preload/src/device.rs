@@ -177,7 +177,10 @@ fn needs_answer(session: &Session, agent: u32, bytes: &[u8], message: &[u8]) -> 
     let strange_route = class == DIRECTED
         && !short
         && (hop_count > 63
-            || (hop_count > 0 && hop_pointer == 0 && session.port.is_some_and(|port| port != message[129])));
+            || (hop_count > 0
+                && hop_pointer == 0
+                && message[32..34] == [0xff; 2]
+                && session.port.is_some_and(|port| port != message[129])));
     let has_timeout = bytes[8..12] != [0; 4];
     let tid = u64::from(u32::from_be_bytes([message[12], message[13], message[14], message[15]]));
     let key = tid | u64::from(class) << 32 | u64::from(method >> 7) << 40 | u64::from(agent) << 41 | 1 << 63;

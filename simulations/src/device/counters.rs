@@ -117,17 +117,19 @@ impl Counters {
         *slot = slot.saturating_add(amount);
     }
 
-    /// Counts a packet of `words` times 4 bytes that left.
+    /// Counts a packet that left, of so many words of 4 bytes.
     pub(crate) const fn sent(&mut self, words: u32, multicast: bool) {
         self.add(Counter::PortXmitPkts, 1);
-        self.add(if multicast { Counter::PortMulticastXmitPkts } else { Counter::PortUnicastXmitPkts }, 1);
+        let kind = if multicast { Counter::PortMulticastXmitPkts } else { Counter::PortUnicastXmitPkts };
+        self.add(kind, 1);
         self.add(Counter::PortXmitData, words as u64);
     }
 
     /// Counts a packet that came in.
     pub(crate) const fn received(&mut self, words: u32, multicast: bool) {
         self.add(Counter::PortRcvPkts, 1);
-        self.add(if multicast { Counter::PortMulticastRcvPkts } else { Counter::PortUnicastRcvPkts }, 1);
+        let kind = if multicast { Counter::PortMulticastRcvPkts } else { Counter::PortUnicastRcvPkts };
+        self.add(kind, 1);
         self.add(Counter::PortRcvData, words as u64);
     }
 

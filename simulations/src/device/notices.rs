@@ -1,6 +1,6 @@
 //! Notices that devices send as traps (specification volume 1, 14.2.5.1).
 
-use mad::types::{Lid, NodeType, PortNum};
+use mad::types::{Lid, NodeType, PKey, PortNum};
 use mad::wire::smp::{self as details, Notice, NoticeType, Smp};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -82,24 +82,21 @@ impl Issuer {
         self.notice(NoticeType::Security, 256, &data)
     }
 
-    /// 257 (P_Key) or 258 (Q_Key): a packet between two LIDs had the wrong key.
-    pub fn bad_key(self, number: u16, from: u16, to: u16, key: u32) -> Notice {
-        let mut data = details::BadKeyData::new_zeroed();
-        data.lid1.set(from);
-        data.lid2.set(to);
-        data.key.set(key);
-        self.notice(NoticeType::Security, number, &data)
+    /// 257 (P_Key) or 258 (Q_Key): a packet had the wrong key.
+    pub fn bad_key(self, number: u16, packet: &details::BadKeyData) -> Notice {
+        self.notice(NoticeType::Security, number, packet)
     }
 
-    /// 259: a switch's external port dropped a packet between two LIDs for its P_Key. The data are laid out as
-    /// `BadSwitchPKeyData`: LIDADDR1, LIDADDR2, P_Key at bytes 2, 4 and 6, the switch's LID and port at 48 and 50.
-    pub fn bad_switch_p_key(self, port: PortNum, from: u16, to: u16, key: u16) -> Notice {
+    /// 259: a switch's external port dropped a packet between two LIDs for its P_Key.
+    pub fn bad_switch_p_key(self, port: PortNum, from: u16, to: u16, key: PKey) -> Notice {
+        const LIDS_AND_P_KEY: u16 = 0b111;
         let mut data = details::BadSwitchPKeyData::new_zeroed();
-        let bytes = data.as_mut_bytes();
-        for (offset, value) in [(2, from), (4, to), (6, key), (48, self.raw_lid())] {
-            bytes[offset..offset + 2].copy_from_slice(&value.to_be_bytes());
-        }
-        bytes[50] = port.0;
+        data.data_valid.set(LIDS_AND_P_KEY);
+        data.lid1.set(from);
+        data.lid2.set(to);
+        data.pkey.set(key.0);
+        data.switch_lid.set(self.raw_lid());
+        data.port = port.0;
         self.notice(NoticeType::Security, 259, &data)
     }
 }

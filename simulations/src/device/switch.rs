@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mad::types::MulticastLid;
+use mad::types::{MulticastLid, PortNum};
 use mad::wire::smp::SwitchInfo;
 use routing::routes::{LFT_BLOCK, NO_PORT};
 
@@ -49,7 +49,27 @@ impl SwitchTables {
         self.lft[first..first + LFT_BLOCK].copy_from_slice(entries);
     }
 
-    /// The ports that a multicast packet leaves by, as bits.
+    /// The ports by which a multicast packet leaves that came in by `entry`, as bits, its way in perhaps among them: what the
+    /// table says, or for a LID beyond the table the default ports (14.2.5.4).
+    pub fn multicast_exits(&self, lid: MulticastLid, entry: PortNum) -> [u16; 16] {
+        let (cap, top) = (usize::from(self.info.multicast_fdb_cap.get()), self.info.multicast_fdb_top.get());
+        // A top of 0 means that the whole table is in use.
+        if lid.index() < cap && (top == 0 || lid.get() <= top) {
+            return self.multicast_ports(lid);
+        }
+        let mut port = self.info.default_multicast_primary_port;
+        if port == entry.0 {
+            port = self.info.default_multicast_not_primary_port;
+        }
+        let mut exits = [0; 16];
+        // 255 is no port.
+        if port != NO_PORT {
+            exits[usize::from(port / 16)] = 1 << (port % 16);
+        }
+        exits
+    }
+
+    /// The ports that the table holds for a multicast LID, as bits.
     pub fn multicast_ports(&self, lid: MulticastLid) -> [u16; 16] {
         let (block, slot) = ((lid.index() / MFT_BLOCK) as u16, lid.index() % MFT_BLOCK);
         std::array::from_fn(|position| self.mft.get(&(position as u8, block)).map_or(0, |ports| ports[slot]))

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use mad::transport::{Address, Datagram, GlobalRoute};
-use mad::types::{Gid, Guid, PKey, PortNum, Timestamp};
+use mad::types::{Gid, Guid, MulticastLid, PortNum, Timestamp};
 use mad::wire::smp::PortInfo;
 use mad::wire::{Mad, Method};
 
@@ -263,7 +263,7 @@ impl World {
     }
 
     /// Hands a packet to the agent that it is for.
-    pub(super) fn deliver(&mut self, at: End, packet: Packet) {
+    pub(super) fn deliver(&mut self, at: End, packet: Packet, p_key_index: u16) {
         let end = End { node: at.node, port: self.devices[at.node as usize].end_port(at.port) };
         let is_answer =
             packet.mad.header.method().is_response() && packet.mad.header.method() != Method::TRAP_REPRESS;
@@ -279,10 +279,9 @@ impl World {
         });
         let Some(id) = taker else { return self.stats.drop(Drop::NoAgent) };
         let port = &self.devices[end.node as usize].ports[end.port.index()];
-        let index = if packet.is_smp() { Some(0) } else { matching_index(&port.p_keys, packet.p_key) };
-        let Some(index) = index else { return self.bad_p_key(end, &packet) };
-        let path_bits = (packet.dlid & ((1 << port.info.lmc()) - 1)) as u8;
-        let datagram = packet.received(index, path_bits);
+        let multicast = MulticastLid::new(packet.dlid).is_some();
+        let path_bits = if multicast { 0 } else { packet.dlid & ((1 << port.info.lmc()) - 1) };
+        let datagram = packet.received(p_key_index, path_bits as u8);
         let slot = &mut self.agents[id.0 as usize];
         if slot.frozen {
             if slot.backlog.len() < BACKLOG {
@@ -297,21 +296,6 @@ impl World {
         }
         self.pump(id);
     }
-
-    /// A packet whose P_Key no entry of the port's table matches: counted, told by trap 257, dropped (10.9.3).
-    fn bad_p_key(&mut self, end: End, packet: &Packet) {
-        self.stats.drop(Drop::PKey);
-        if let Some(port) = self.devices[end.node as usize].port_mut(end.port) {
-            let count = port.info.p_key_violations.get();
-            port.info.p_key_violations.set(count.saturating_add(1));
-        }
-        self.raise_p_key_trap(end, packet);
-    }
-}
-
-/// The index of the first P_Key that matches.
-fn matching_index(table: &[PKey], key: PKey) -> Option<u16> {
-    table.iter().position(|own| own.matches(key)).map(|index| index as u16)
 }
 
 impl End {

@@ -1,7 +1,7 @@
 //! The world: devices joined by cables, agents attached to their ports, and one event queue in virtual time.
 //!
 //! A datagram is walked to its destination at the moment it is sent (directed routes hop by hop, LID-routed ones by the
-//! forwarding tables of the switches on the way) and arrives after the latency of its hops; what happens to a link
+//! forwarding tables of the switches on the way, copied by the multicast ones) and arrives after the latency of its hops; what happens to a link
 //! meanwhile doesn't touch what is already under way. Everything random comes from one seeded generator, so that the same
 //! seed and the same calls give the same run, event by event.
 //!
@@ -11,12 +11,16 @@ mod agent;
 mod check;
 mod config;
 mod data;
+mod directed;
 mod faults;
 mod forward;
 mod links;
 mod loops;
+mod multicast;
 mod packet;
+mod partition;
 mod queue;
+mod route;
 mod stats;
 mod traps;
 
@@ -42,6 +46,7 @@ pub use config::Config;
 pub use loops::ForwardingLoop;
 pub use packet::Packet;
 pub use queue::Action;
+pub use route::LocalRoute;
 pub use stats::{Drop, Kind, Stats};
 
 use agent::Attachment;
@@ -247,9 +252,11 @@ impl World {
         if let Some(observer) = &mut self.observer {
             observer(self.now, at, &packet);
         }
+        let subnet = packet.is_smp();
+        let index = if subnet { Some(0) } else { self.admit(at, &packet) };
+        let Some(p_key_index) = index else { return };
         let header = &packet.mad.header;
         let class = header.mgmt_class();
-        let subnet = class == MgmtClass::SUBN_DR || class == MgmtClass::SUBN_LID;
         let method = header.method();
         let for_device = matches!(method, Method::GET | Method::SET | Method::TRAP_REPRESS)
             && header.attribute_id.get() != ids::sm::SM_INFO;
@@ -258,7 +265,7 @@ impl World {
         } else if class == MgmtClass::PERF && matches!(method, Method::GET | Method::SET) {
             self.performance_management(at, &packet);
         } else {
-            self.deliver(at, packet);
+            self.deliver(at, packet, p_key_index);
         }
     }
 
@@ -317,12 +324,27 @@ impl World {
         let walked = if packet.is_directed() {
             self.walk_directed(from, &mut packet)
         } else {
-            self.walk_by_lid(from, &packet)
+            let route = LocalRoute::from(&packet);
+            match route.multicast() {
+                // SMPs are unicast.
+                Some(_) if route.vl15 => Err(Drop::WrongLid),
+                Some(mlid) => {
+                    for (at, hops) in self.replicate(from, &route, mlid) {
+                        self.post(at, hops, packet, delay);
+                    }
+                    return;
+                }
+                None => self.walk_by_lid(from, &route),
+            }
         };
-        let (at, hops) = match walked {
-            Ok(arrival) => arrival,
-            Err(reason) => return self.stats.drop(reason),
-        };
+        match walked {
+            Ok((at, hops)) => self.post(at, hops, packet, delay),
+            Err(reason) => self.stats.drop(reason),
+        }
+    }
+
+    /// Lets a packet arrive that has been walked.
+    fn post(&mut self, at: End, hops: u32, packet: Packet, delay: Duration) {
         let copies =
             1 + u32::from(self.config.duplication > 0.0 && self.rng.random_bool(self.config.duplication));
         for _ in 0..copies {

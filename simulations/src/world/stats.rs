@@ -24,8 +24,12 @@ pub enum Drop {
     TooManyHops,
     /// Longer than the MTU of a link on its way.
     TooLong,
-    /// No common P_Key.
+    /// No common P_Key, at the receiver or at a switch that enforces partitions.
     PKey,
+    /// The wrong Q_Key.
+    QKey,
+    /// A raw packet at a port that filters them.
+    Raw,
     /// Nobody at the port takes it.
     NoAgent,
     /// The agent has been frozen for too long.

@@ -368,6 +368,193 @@ fn b45_general_services_need_active_links_and_a_common_p_key() {
     assert_eq!(world.stats().dropped(Drop::LinkDown), 1);
 }
 
+/// Puts ports of a switch into a multicast LID's entry.
+fn set_multicast(world: &mut World, switch: &str, mlid: u16, ports: &[u8]) {
+    let node = world.find_name(switch).unwrap();
+    let (block, slot) = (usize::from(mlid - 0xc000) / 32, usize::from(mlid - 0xc000) % 32);
+    for position in 0..16_u8 {
+        let inside = ports.iter().filter(|port| **port / 16 == position);
+        let mask = inside.fold(0_u16, |mask, port| mask | 1 << (port % 16));
+        let tables = world.device_mut(node).switch.as_mut().unwrap();
+        tables.mft.entry((position, block as u16)).or_insert([0; 32])[slot] = mask;
+    }
+}
+
+/// Multicast packets are copied along the multicast tables, never back; members get one each and others none.
+#[test]
+fn multicast_packets_follow_the_multicast_tables() {
+    const MLID: u16 = 0xc021;
+    let mut world = world(&Topology::tree(3, 1, 2));
+    configure(&mut world, 1);
+    let agents: Vec<_> = (0..6).map(|n| probe(&mut world, &format!("H{n}"))).collect();
+    let spine = probe(&mut world, "S2_0");
+    // Members are H0, H1, H2 and the spine itself; H5 sends without being one. Hosts are on ports 1 and 2, the spine on 3.
+    for (switch, ports) in
+        [("S1_0", &[1_u8, 2, 3][..]), ("S1_1", &[1, 3]), ("S1_2", &[3]), ("S2_0", &[0, 1, 2, 3])]
+    {
+        set_multicast(&mut world, switch, MLID, ports);
+    }
+    let send = |world: &mut World, from: usize| {
+        let address = Address::gsi(MLID, ServiceLevel(0));
+        world.send(agents[from], &Datagram { address, mad: gsi(Method::GET) });
+        let counts: Vec<_> = agents.iter().map(|agent| take(world, *agent)).collect();
+        assert!(counts.iter().flatten().all(|datagram| datagram.address.lid == 1 + from as u16));
+        (counts.iter().map(Vec::len).collect::<Vec<_>>(), take(world, spine).len())
+    };
+    assert_eq!(send(&mut world, 5), (vec![1, 1, 1, 0, 0, 0], 1));
+    assert_eq!(send(&mut world, 0), (vec![0, 1, 1, 0, 0, 0], 1));
+    let leaf = world.find_name("S1_1").unwrap();
+    let counted = |port: usize, counter| world.device(leaf).ports[port].counters.get(counter);
+    use crate::device::Counter;
+    assert_eq!(counted(1, Counter::PortMulticastXmitPkts), 2);
+    assert_eq!(counted(3, Counter::PortMulticastRcvPkts), 2);
+    assert_eq!(counted(2, Counter::PortXmitPkts), 0);
+    // MFTTop below the group: the default port gets the packet, here host H3's.
+    let leaf = world.device_mut(leaf).switch.as_mut().unwrap();
+    leaf.info.multicast_fdb_top.set(0xbfff);
+    leaf.info.default_multicast_primary_port = 2;
+    assert_eq!(send(&mut world, 5), (vec![1, 1, 0, 1, 0, 0], 1));
+    // SMPs are never multicast.
+    let smp = Smp::lid_routed(Method::GET, NodeInfo::ID, 0);
+    assert!(ask(&mut world, agents[0], smp, Address::smp(MLID)).is_empty());
+}
+
+/// A loop in multicast tables ends, and is counted.
+#[test]
+fn a_multicast_loop_ends() {
+    const MLID: u16 = 0xc000;
+    let mut world = world(&Topology::Torus { dims: vec![4], hosts: 1 });
+    configure(&mut world, 1);
+    let agent = probe(&mut world, "H0");
+    let names: Vec<String> =
+        world.devices().iter().filter(|device| device.is_switch()).map(|device| device.name()).collect();
+    for name in &names {
+        set_multicast(&mut world, name, MLID, &[1, 2, 3]);
+    }
+    world.send(agent, &Datagram { address: Address::gsi(MLID, ServiceLevel(0)), mad: gsi(Method::GET) });
+    assert_eq!(world.stats().dropped(Drop::TooManyHops), 1);
+}
+
+/// DrSLID and DrDLID other than permissive: a LID-routed part before and after the part that goes hop by hop.
+#[test]
+fn directed_routes_may_begin_and_end_with_a_lid_routed_part() {
+    let mut world = world(&Topology::tree(2, 1, 2));
+    configure(&mut world, 1);
+    let agent = probe(&mut world, "H0");
+    let lid_of = |world: &World, name: &str| {
+        let device = world.device(world.find_name(name).unwrap());
+        device.ports[usize::from(!device.is_switch())].info.base_lid.get()
+    };
+    let own = lid_of(&world, "H0");
+    for (start, path, end, name) in [
+        (Some("S2_0"), &[2, 1][..], None, "H2"),
+        (Some("S1_1"), &[], None, "S1_1"),
+        (Some("S1_1"), &[2], None, "H3"),
+        (None, &[1], Some("H3"), "H3"),
+        (Some("S1_1"), &[3], Some("H1"), "H1"),
+        (None, &[], Some("S1_1"), "S1_1"),
+    ] {
+        let mut smp = directed(Method::GET, NodeInfo::ID, 0, path);
+        let address = start.map_or(Address::DIRECTED, |start| Address::smp(lid_of(&world, start)));
+        if start.is_some() {
+            smp.dr_slid.set(own);
+        }
+        if let Some(end) = end {
+            smp.dr_dlid.set(lid_of(&world, end));
+        }
+        let answers = ask(&mut world, agent, smp, address);
+        let [answer] = answers[..] else { panic!("{start:?} {path:?} {end:?}: no answer") };
+        let guid = NodeInfo::decode(&answer.data).unwrap().node_guid();
+        assert_eq!(world.device(world.find(guid).unwrap()).name(), name, "{start:?} {path:?} {end:?}");
+        assert_eq!((answer.header.hop_pointer, answer.is_returning()), (0, true));
+    }
+    // A start that no table knows.
+    let mut smp = directed(Method::GET, NodeInfo::ID, 0, &[1]);
+    smp.dr_slid.set(own);
+    assert!(ask(&mut world, agent, smp, Address::smp(0x0bad)).is_empty());
+}
+
+/// Switches enforce partitions at their external ports both ways, count what they drop and tell it by trap 259; a wrong
+/// Q_Key is told by trap 258; raw packets are filtered.
+#[test]
+fn switches_enforce_partitions_and_wrong_q_keys_are_told() {
+    use crate::device::Counter;
+    use mad::types::Mtu;
+    let mut world = world(&Topology::tree(2, 1, 2));
+    configure(&mut world, 1);
+    let (one, two) = (probe(&mut world, "H0"), probe(&mut world, "H1"));
+    let leaf = world.find_name("S1_0").unwrap();
+    let to_one = Datagram { address: Address::gsi(1, ServiceLevel(0)), mad: gsi(Method::GET) };
+    let traps = |got: Vec<Datagram>| -> Vec<_> {
+        got.iter().filter_map(|d| Notice::decode(&Smp::from_mad(d.mad).data)?.trap_number()).collect()
+    };
+    for (port, inbound, counter) in
+        [(2, true, Counter::PortRcvConstraintErrors), (1, false, Counter::PortXmitConstraintErrors)]
+    {
+        let enforce = |world: &mut World, on: u8, key: u16| {
+            let port = &mut world.device_mut(leaf).ports[port];
+            port.p_keys = vec![PKey(key)];
+            if inbound {
+                port.info.set_partition_enforcement_inbound(on);
+            } else {
+                port.info.set_partition_enforcement_outbound(on);
+            }
+        };
+        enforce(&mut world, 1, 0x8001);
+        world.send(two, &to_one);
+        assert_eq!(traps(take(&mut world, one)), [259]);
+        assert_eq!(world.device(leaf).ports[port].counters.get(counter), 1);
+        // The host is a limited member: its own key passes.
+        enforce(&mut world, 1, 0x7fff);
+        world.send(two, &to_one);
+        assert_eq!(take(&mut world, one).len(), 1);
+        // Management passes whatever the table says.
+        enforce(&mut world, 1, 0x8001);
+        assert!(node_info(&mut world, two, &[1, 1]).is_some());
+        enforce(&mut world, 0, 0x8001);
+        world.send(two, &to_one);
+        assert_eq!(take(&mut world, one).len(), 1);
+    }
+    let mut wrong = to_one;
+    wrong.address.qkey = mad::types::QKey(7);
+    world.send(two, &wrong);
+    assert_eq!(traps(take(&mut world, one)), [258]);
+    let h0 = world.find_name("H0").unwrap();
+    assert_eq!(world.device(h0).ports[1].info.q_key_violations.get(), 1);
+
+    let raw = LocalRoute { slid: 2, dlid: 1, vl15: false, p_key: None, words: 10, mtu: Mtu::M256 };
+    let from = world.agent_end(two).unwrap();
+    assert_eq!(world.carry_packet(from, &raw).len(), 1);
+    world.device_mut(leaf).ports[2].info.set_filter_raw_inbound(1);
+    assert_eq!(world.carry_packet(from, &raw).len(), 0);
+    assert_eq!(world.stats().dropped(Drop::Raw), 1);
+}
+
+/// Traps 129 to 131 come with the counter of the port, from the switch's own LID.
+#[test]
+fn thresholds_that_are_reached_are_told() {
+    use crate::device::Counter;
+    let mut world = world(&Topology::tree(2, 1, 1));
+    configure(&mut world, 1);
+    let agent = probe(&mut world, "H0");
+    let leaf = world.find_name("S1_0").unwrap();
+    let port = End::new(leaf, 2);
+    world.count_error(port, Counter::SymbolErrorCounter);
+    assert!(take(&mut world, agent).is_empty());
+    world.count_error(port, Counter::LocalLinkIntegrityErrors);
+    world.count_error(port, Counter::ExcessiveBufferOverrunErrors);
+    world.expire_flow_control(port);
+    let got = take(&mut world, agent);
+    let told: Vec<_> = got
+        .iter()
+        .map(|d| Smp::from_mad(d.mad).data)
+        // DataDetails begin at byte 10, the port there at 4.
+        .map(|data| (Notice::decode(&data).unwrap().trap_number().unwrap(), data[14]))
+        .collect();
+    assert_eq!(told, [(129, 2), (130, 2), (131, 2)]);
+    assert_eq!(world.device(leaf).ports[2].counters.get(Counter::LocalLinkIntegrityErrors), 1);
+}
+
 /// The same seed gives the same run, byte for byte; another seed another one.
 #[test]
 fn a_seed_decides_loss_duplication_and_order() {

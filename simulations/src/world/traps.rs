@@ -4,12 +4,14 @@
 use std::time::Duration;
 
 use mad::transport::Address;
-use mad::types::{PortNum, Timestamp};
-use mad::wire::smp::{Notice, Smp};
+use mad::types::{PKey, PortNum, Timestamp};
+use mad::wire::smp::{BadKeyData, Notice, Smp};
 use mad::wire::{Attribute, Method};
+use zerocopy::FromZeros;
 
 use super::queue::Event;
-use super::{End, Packet, World};
+use super::{End, LocalRoute, Packet, World};
+use crate::device::Counter;
 use crate::device::notices::{self, Issuer};
 
 /// The shortest time between two sendings of one trap.
@@ -117,8 +119,39 @@ impl World {
 
     /// 257: a packet with a P_Key that the port doesn't have.
     pub(super) fn raise_p_key_trap(&mut self, end: End, packet: &Packet) {
-        let key = u32::from(packet.p_key.0);
-        self.raise_trap(end, self.issuer(end).bad_key(257, packet.slid, packet.dlid, key));
+        self.raise_trap(end, self.issuer(end).bad_key(257, &bad_key(packet, packet.p_key.0.into())));
+    }
+
+    /// 258: a packet with a Q_Key that the queue pair doesn't have.
+    pub(super) fn raise_q_key_trap(&mut self, end: End, packet: &Packet) {
+        self.raise_trap(end, self.issuer(end).bad_key(258, &bad_key(packet, packet.qkey.0)));
+    }
+
+    /// 259: a packet that the external port of a switch keeps out of a partition.
+    pub(super) fn raise_switch_p_key_trap(&mut self, port: End, route: &LocalRoute, key: PKey) {
+        let end = End::new(port.node, 0);
+        self.raise_trap(end, self.issuer(end).bad_switch_p_key(port.port, route.slid, route.dlid, key));
+    }
+
+    /// Counts an error at a port; local link integrity and buffer overrun errors count how often their threshold was
+    /// reached, and each time is told by trap 129 or 130.
+    pub fn count_error(&mut self, port: End, counter: Counter) {
+        self.count(port, counter);
+        match counter {
+            Counter::LocalLinkIntegrityErrors => self.raise_threshold_trap(129, port),
+            Counter::ExcessiveBufferOverrunErrors => self.raise_threshold_trap(130, port),
+            _ => {}
+        }
+    }
+
+    /// The flow control update watchdog of a port expires: trap 131.
+    pub fn expire_flow_control(&mut self, port: End) {
+        self.raise_threshold_trap(131, port);
+    }
+
+    fn raise_threshold_trap(&mut self, number: u16, port: End) {
+        let end = End { node: port.node, port: self.device(port.node).end_port(port.port) };
+        self.raise_trap(end, self.issuer(end).threshold(number, port.port));
     }
 
     /// Changes a NodeDescription as an administrator does on the host, and tells it by trap 144.
@@ -139,4 +172,16 @@ impl World {
     pub fn after_trap_period(&self, end: End) -> Timestamp {
         self.now + self.trap_period(end)
     }
+}
+
+/// What traps 257 and 258 tell of a packet.
+fn bad_key(packet: &Packet, key: u32) -> BadKeyData {
+    let mut data = BadKeyData::new_zeroed();
+    data.lid1.set(packet.slid);
+    data.lid2.set(packet.dlid);
+    data.key.set(key);
+    data.set_sl(packet.sl.0.into());
+    data.set_qp1_raw(packet.source_qpn.0);
+    data.set_qp2_raw(packet.dest_qpn.0);
+    data
 }

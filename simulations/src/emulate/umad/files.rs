@@ -415,8 +415,10 @@ fn check_written(registration: &Registration, mad: &Mad, length: usize, port: Po
     check_directed_route(mad, port)
 }
 
-/// A directed route that cannot start from here is refused when it is written (specification volume 1, 14.2.2).
+/// A directed route that cannot start from here is refused when it is written (specification volume 1, 14.2.2); one with a
+/// LID-routed part ahead starts elsewhere.
 fn check_directed_route(mad: &Mad, port: PortNum) -> Result<(), Errno> {
+    const DR_SLID: usize = 32 - 24;
     const INITIAL_PATH: usize = 128 - 24;
     const MAX_HOPS: u8 = 63;
     let header = &mad.header;
@@ -426,6 +428,7 @@ fn check_directed_route(mad: &Mad, port: PortNum) -> Result<(), Errno> {
     let outgoing = header.status.get() & 0x8000 == 0;
     let starts_elsewhere = outgoing
         && port != PortNum::MANAGEMENT
+        && mad.body[DR_SLID..DR_SLID + 2] == [0xff; 2]
         && header.hop_count != 0
         && header.hop_pointer == 0
         && mad.body[INITIAL_PATH + 1] != port.0;
