@@ -61,7 +61,7 @@ fn a_fabric_comes_up_once_and_needs_no_set_the_second_time() {
     assert!(report.is_complete(), "{:?}", report.failures);
     assert_eq!((report.nodes, report.lids_new, report.role), (6, 6, Role::Master));
     fabric.with(|world| assert!(world.check().is_right(false), "{}", world.check()));
-    assert!(dir.path().join("lids").exists());
+    assert!(dir.path().join("state.redb").exists());
 
     fabric.reset_stats();
     let (second, hooks) = setup(&fabric, Some(dir.path()));

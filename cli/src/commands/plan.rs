@@ -11,7 +11,7 @@ use sm_core::config::Config;
 use sm_core::daemon;
 use sm_core::plan::{PlanInput, Verdict, plan};
 use sm_core::settings::SmSettings;
-use sm_core::store::{Restored, Store};
+use sm_core::store::{self, Restored};
 use sm_core::sweep::SweepSettings;
 
 use crate::args::Plan;
@@ -58,12 +58,10 @@ struct Shown {
     sets: Vec<PlannedSet>,
 }
 
-/// What a subnet manager would remember. A state directory that is not there yet holds nothing, and is not made.
+/// What a subnet manager would remember; read even while one writes it. A state directory that is not there yet holds
+/// nothing, and is not made.
 fn memory(config: &Config) -> Outcome<Restored> {
-    if !config.state.dir.exists() {
-        return Ok(Restored::default());
-    }
-    let (_, restored) = Store::open(&config.state.dir)?;
+    let restored = store::peek(&config.state.dir)?;
     for complaint in &restored.complaints {
         complain(complaint);
     }

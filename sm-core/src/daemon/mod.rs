@@ -3,15 +3,17 @@
 //! | thread | does | hands on by |
 //! | --- | --- | --- |
 //! | receiver | reads the device, sorts datagrams | a channel to `sm`, one to `sa` |
-//! | sm (the caller's) | runs [`Sm`](crate::sm::Sm), sends, writes state files | snapshots swapped in at once |
+//! | sm (the caller's) | runs [`Sm`](crate::sm::Sm), sends | snapshots swapped in at once |
 //! | planner | one `plan::plan` at a time | a channel back to `sm` |
 //! | sa | answers queries from the last snapshot | straight to the transport |
+//! | state | writes what changed to the stores | tells `sa` when it is written |
 //!
 //! All channels are bounded. When the one to `sm` is full the receiver waits, which can't last: the window is smaller than
 //! the channel, so only traps can fill it. When the one to `sa` is full the datagram is dropped and counted; its sender
-//! asks again.
+//! asks again. A registration is acknowledged when it is written.
 
 mod error;
+mod keeper;
 mod log;
 mod perform;
 mod receiver;

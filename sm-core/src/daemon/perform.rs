@@ -9,13 +9,14 @@ use mad::transport::{Datagram, Transport};
 use mad::types::Timestamp;
 use mad::wire::smp::Notice;
 
+use super::keeper::{Job, Keeper};
 use super::log::Log;
 use super::walk::errno;
 use super::{DaemonError, Hooks};
 use crate::plan::PlanInput;
 use crate::sm::{Action, Event, Report, Sm};
 use crate::snapshot::Snapshot;
-use crate::store::Store;
+use crate::store::Entries;
 
 /// Everything that actions act upon.
 pub(super) struct Performer<'a> {
@@ -24,7 +25,9 @@ pub(super) struct Performer<'a> {
     pub(super) snapshot: Arc<ArcSwapOption<Snapshot>>,
     /// To those who tell subscribers.
     pub(super) notices: Sender<Notice>,
-    pub(super) store: Option<Store>,
+    pub(super) keeper: Keeper,
+    /// Registrations that the SA goes on with in place of its own.
+    pub(super) restores: Sender<Entries>,
     pub(super) hooks: Hooks<'a>,
     pub(super) log: Log,
     pub(super) start: Instant,
@@ -59,8 +62,12 @@ impl Performer<'_> {
                         tracing::error!(%error, "the port's IsSM bit can't be changed");
                     }
                 }
-                Action::SaveLids(lids) => self.save("lids", |store| store.save_lids(&lids)),
-                Action::SaveQuirks(quirks) => self.save("ports-not-kept", |store| store.save_quirks(&quirks)),
+                Action::SaveLids(lids) => self.keeper.keep(Job::Lids(lids)),
+                Action::SaveQuirks(quirks) => self.keeper.keep(Job::NotKept(quirks)),
+                Action::AnotherFabric => {
+                    self.keeper.keep(Job::AnotherFabric);
+                    let _ = self.restores.send(Entries::new());
+                }
                 Action::Notice(notice) => {
                     Log::trap(&notice);
                     // Full: a trap comes again until it is repressed, and subscribers get no promise.
@@ -79,12 +86,5 @@ impl Performer<'_> {
     fn send_failed(&self, sm: &mut Sm, datagram: &Datagram, errno: i32) {
         let tid = datagram.mad.header.transaction_id.get() as u32;
         sm.handle(Event::SendFailed { tid, errno }, self.now());
-    }
-
-    /// A write that fails is told, and the subnet manager goes on (B18).
-    fn save(&mut self, what: &str, write: impl FnOnce(&mut Store) -> Result<bool, crate::store::StoreError>) {
-        if let Some(Err(error)) = self.store.as_mut().map(write) {
-            tracing::error!(file = what, %error, "the state was not saved");
-        }
     }
 }

@@ -8,6 +8,7 @@ use arc_swap::ArcSwapOption;
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use mad::transport::{Received, TransportError};
 
+use super::keeper::{Book, Keeper, epoch};
 use super::log::Log;
 use super::perform::Performer;
 use super::receiver::ReceiverThread;
@@ -18,7 +19,6 @@ use crate::multicast::MulticastDemand;
 use crate::plan::{self, Plan, PlanError, PlanInput};
 use crate::settings::SmSettings;
 use crate::sm::{Event, Report, Sm};
-use crate::store::{Restored, Store};
 
 /// What a running subnet manager is told from outside.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub enum Control {
 const BATCH: usize = 512;
 /// Traps that wait to be told to subscribers; those beyond are dropped.
 const NOTICES: usize = 256;
+/// Sets of registrations that wait to be taken over: one at the start, one where that is of another fabric.
+const RESTORES: usize = 4;
 const PROGRESS: Duration = Duration::from_millis(100);
 
 /// Brings the fabric up once and ends. Rounds are repeated while something is left open that a repetition may solve.
@@ -72,12 +74,25 @@ struct Daemon<'a> {
 
 impl<'a> Daemon<'a> {
     fn start(setup: Setup, hooks: Hooks<'a>) -> Result<Self, DaemonError> {
-        let (store, restored) = open_store(&setup)?;
+        let start = Instant::now();
+        let (book, restored, registrations) = Book::open(&setup)?;
+        restored.complaints.iter().for_each(|complaint| tracing::error!("{complaint}"));
+        let keeper = Keeper::start(book, start)?;
         let receiver = ReceiverThread::start(&setup.transport)?;
         let snapshot = Arc::new(ArcSwapOption::empty());
         let (notices_in, notices) = bounded(NOTICES);
         let (demands_in, demands) = bounded(1);
-        let channels = Channels { queries: receiver.queries.clone(), notices, demands: demands_in };
+        let (restores, restored_in) = bounded(RESTORES);
+        let _ = restores.send(registrations);
+        let channels = Channels {
+            queries: receiver.queries.clone(),
+            notices,
+            demands: demands_in,
+            restores: restored_in,
+            keeper: keeper.jobs(),
+            epoch: epoch(start),
+            start,
+        };
         let sa = SaThread::start(&setup.transport, channels, &snapshot, setup.sa)?;
         let (inputs_in, inputs) = bounded::<Box<PlanInput>>(1);
         let (plans_in, plans) = bounded(1);
@@ -92,10 +107,11 @@ impl<'a> Daemon<'a> {
                 planner: inputs_in,
                 snapshot,
                 notices: notices_in,
-                store,
+                keeper,
+                restores,
                 hooks,
                 log: Log::default(),
-                start: Instant::now(),
+                start,
                 report: None,
             },
             plans,
@@ -199,13 +215,4 @@ fn plan_all(inputs: &Receiver<Box<PlanInput>>, plans: &Sender<Box<Result<Plan, P
             return;
         }
     }
-}
-
-fn open_store(setup: &Setup) -> Result<(Option<Store>, Restored), DaemonError> {
-    let Some(dir) = &setup.state_dir else { return Ok((None, Restored::default())) };
-    let (store, restored) = Store::open(dir)?;
-    for complaint in &restored.complaints {
-        tracing::error!("{complaint}");
-    }
-    Ok((Some(store), restored))
 }

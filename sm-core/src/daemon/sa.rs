@@ -6,22 +6,26 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use mad::transport::{Datagram, Transport};
 use mad::types::Timestamp;
 use mad::wire::Method;
 use mad::wire::smp::Notice;
 
 use super::DaemonError;
+use super::keeper::Job;
 use crate::multicast::MulticastDemand;
 use crate::sa::{Server, ServerConfig};
 use crate::snapshot::Snapshot;
+use crate::store::{Entries, Epoch};
 
 /// Queries taken in before answers are sent; keeps the device's queue short.
 const TAKEN_IN: usize = 4096;
 /// Answers sent before queries are taken in again.
 const BATCH: usize = 256;
 const TURN: Duration = Duration::from_millis(200);
+/// The longest that an answer waits for the store.
+const KEEP_WAIT: Duration = Duration::from_secs(1);
 
 /// How long the device waits for the answer to a Report.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -34,6 +38,14 @@ pub(super) struct Channels {
     pub(super) notices: Receiver<Notice>,
     /// The groups to carry, whenever they changed. One waits at most; what changes meanwhile is in the next.
     pub(super) demands: Sender<Arc<MulticastDemand>>,
+    /// Registrations to go on with; sent before the picture that they belong to.
+    pub(super) restores: Receiver<Entries>,
+    /// Where changed registrations are kept.
+    pub(super) keeper: Sender<Job>,
+    /// UNIX time of the start.
+    pub(super) epoch: Epoch,
+    /// The start of the run.
+    pub(super) start: Instant,
 }
 
 /// The thread; ends when it is dropped.
@@ -55,7 +67,6 @@ impl SaThread {
             channels,
             snapshot: Arc::clone(snapshot),
             stop: Arc::clone(&stop),
-            start: Instant::now(),
         };
         let thread = std::thread::Builder::new()
             .name("sa".into())
@@ -79,12 +90,11 @@ struct Work {
     channels: Channels,
     snapshot: Arc<ArcSwapOption<Snapshot>>,
     stop: Arc<AtomicBool>,
-    start: Instant,
 }
 
 impl Work {
     fn now(&self) -> Timestamp {
-        Timestamp::from_start(self.start.elapsed())
+        Timestamp::from_start(self.channels.start.elapsed())
     }
 
     fn run(self, mut server: Server) {
@@ -100,7 +110,7 @@ impl Work {
             for query in self.channels.queries.try_iter().take(TAKEN_IN) {
                 self.take(&mut server, &query);
             }
-            if let Some(snapshot) = self.snapshot.load_full() {
+            if let Some(snapshot) = self.picture(&mut server) {
                 server.set_snapshot(&snapshot, self.now());
             }
             for notice in self.channels.notices.try_iter().take(BATCH) {
@@ -114,14 +124,32 @@ impl Work {
     /// Sends a batch of answers. Whether there are more: then queries are taken in between, so that those beyond the
     /// server's bounds get BUSY and not silence (B47).
     fn send(&self, server: &mut Server) -> bool {
-        for _ in 0..BATCH {
-            let Some(answer) = server.poll_send(self.now()) else { return false };
+        let mut answers = Vec::new();
+        while answers.len() < BATCH {
+            let Some(answer) = server.poll_send(self.now()) else { break };
+            answers.push(answer);
+        }
+        self.keep(server);
+        for answer in &answers {
             let timeout = (answer.mad.header.method() == Method::REPORT).then_some(REPORT_TIMEOUT);
-            if let Err(error) = self.transport.send(&answer, timeout) {
+            if let Err(error) = self.transport.send(answer, timeout) {
                 tracing::debug!(lid = answer.address.lid, %error, "an SA answer was not sent");
             }
         }
-        true
+        answers.len() == BATCH
+    }
+
+    /// Has changed registrations written before they are acknowledged, those of a batch with one commit (B48). A store
+    /// that hangs delays answers by [`KEEP_WAIT`] at most.
+    fn keep(&self, server: &mut Server) {
+        let changes = server.take_changes(self.channels.epoch);
+        if changes.is_empty() {
+            return;
+        }
+        let (done, written) = bounded(0);
+        if self.channels.keeper.send(Job::Registrations(changes, Some(done))).is_ok() {
+            let _ = written.recv_timeout(KEEP_WAIT); // its end is the word that it is written
+        }
     }
 
     /// Tells which groups there are, when that has changed. While the last demand still waits, the next turn tells it.
@@ -137,8 +165,17 @@ impl Work {
 
     /// Before the first snapshot there is nothing to answer from: the sender asks again.
     fn take(&self, server: &mut Server, query: &Datagram) {
-        if let Some(snapshot) = self.snapshot.load_full() {
+        if let Some(snapshot) = self.picture(server) {
             server.receive(query, &snapshot, self.now());
         }
+    }
+
+    /// The picture to answer from, with the registrations that were kept for it taken over.
+    fn picture(&self, server: &mut Server) -> Option<Arc<Snapshot>> {
+        let snapshot = self.snapshot.load_full()?;
+        for entries in self.channels.restores.try_iter() {
+            server.restore(&entries, self.channels.epoch, self.now());
+        }
+        Some(snapshot)
     }
 }

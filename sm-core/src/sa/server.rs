@@ -16,6 +16,7 @@ use super::registry::{GroupEvent, Registry};
 use super::reports::Reports;
 use crate::multicast::MulticastDemand;
 use crate::snapshot::Snapshot;
+use crate::store::{Change, Entries, Epoch};
 
 /// Bounds and defaults of a [`Server`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +114,16 @@ impl Server {
     /// What ports registered: groups, services, subscriptions.
     pub const fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// What registrations changed since the last call, for the store and for standbys.
+    pub fn take_changes(&mut self, epoch: Epoch) -> Vec<Change> {
+        self.registry.take_changes(epoch)
+    }
+
+    /// Goes on with registrations that were kept, in place of all that it has. Returns how many could not be used.
+    pub fn restore(&mut self, entries: &Entries, epoch: Epoch, now: Timestamp) -> usize {
+        self.registry.restore(entries, epoch, now)
     }
 
     /// Answers from this picture from now on. Ports that came or went are reported to subscribers.

@@ -61,6 +61,8 @@ pub enum Action {
     SaveLids(Arc<LidMemory>),
     /// Remember the fields that ports don't keep.
     SaveQuirks(Arc<Quirks>),
+    /// What was remembered is of another fabric: set it aside, registrations too. Comes before the first picture.
+    AnotherFabric,
     /// A trap came; whoever subscribed is to be told.
     Notice(Notice),
     /// A round is over.

@@ -61,7 +61,11 @@ impl Inline {
                     self.sm.handle(Event::Planned(Box::new(result)), now);
                 }
                 Action::Report(report) => self.reports.push(*report),
-                Action::Publish(_) | Action::SaveLids(_) | Action::SaveQuirks(_) | Action::Notice(_) => {}
+                Action::Publish(_)
+                | Action::SaveLids(_)
+                | Action::SaveQuirks(_)
+                | Action::AnotherFabric
+                | Action::Notice(_) => {}
             }
         }
     }

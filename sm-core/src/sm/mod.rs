@@ -19,6 +19,7 @@
 mod event;
 mod incoming;
 mod inline;
+mod memory;
 mod multicast;
 mod report;
 mod role;
@@ -123,6 +124,8 @@ pub struct Sm {
     observed: Option<Arc<Observed>>,
     ground: Ground,
     memory: Arc<LidMemory>,
+    /// The memory was restored, and no full sweep has shown yet that it is of this fabric.
+    memory_is_doubtful: bool,
     stuck: BTreeSet<Guid>,
     snapshot: Option<Arc<Snapshot>>,
     /// The plan in force.
@@ -160,11 +163,12 @@ impl Sm {
             actions: VecDeque::new(),
             observed: None,
             ground: Ground { quirks: restored.quirks, ..Ground::default() },
+            memory_is_doubtful: !restored.lids.is_empty(),
             memory: Arc::new(restored.lids),
             stuck: BTreeSet::new(),
             snapshot: None,
             plan: None,
-            multicast: MulticastState::default(),
+            multicast: MulticastState::with_demand(restored.demand),
             wishes: Wishes::default(),
             watch: Watch::default(),
             tell: Tell::default(),

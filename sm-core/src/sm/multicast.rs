@@ -26,6 +26,11 @@ pub(super) struct MulticastState {
 }
 
 impl MulticastState {
+    /// With groups that were carried before.
+    pub(super) fn with_demand(demand: Arc<MulticastDemand>) -> Self {
+        Self { demand, ..Self::default() }
+    }
+
     /// When something is to be tried again.
     pub(super) const fn deadline(&self) -> Option<Timestamp> {
         self.retry_at

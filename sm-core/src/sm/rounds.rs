@@ -211,6 +211,7 @@ impl Sm {
         if self.meets_other_managers(&observed, now) {
             return self.end_round(now);
         }
+        self.check_memory(&observed);
         let replan = self.wishes.wants_replan();
         self.round.open = unanswered;
         if changed || replan || self.round.retry || self.plan.is_none() {

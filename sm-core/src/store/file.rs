@@ -1,23 +1,13 @@
-//! Files that are replaced as a whole.
+//! The state directory and the names in it.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-/// A state file or its directory could not be used.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {what}: {source}", .path.display())]
-pub struct StoreError {
-    /// File or directory.
-    pub path: PathBuf,
-    /// What was tried.
-    pub what: &'static str,
-    /// The system's error.
-    pub source: io::Error,
-}
+use super::StoreError;
 
-fn error<'a>(path: &'a Path, what: &'static str) -> impl FnOnce(io::Error) -> StoreError + 'a {
-    move |source| StoreError { path: path.to_path_buf(), what, source }
+pub(super) fn error<'a>(path: &'a Path, what: &'static str) -> impl FnOnce(io::Error) -> StoreError + 'a {
+    move |source| StoreError::File { path: path.to_path_buf(), what, source }
 }
 
 pub(super) fn make_dir(dir: &Path) -> Result<(), StoreError> {
@@ -34,30 +24,14 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     }
 }
 
-/// Renames a damaged file to the first free of `NAME.damaged`, `NAME.damaged.1`, …; says what happened.
-pub(super) fn set_aside(path: &Path) -> String {
+/// Renames a file to the first free of `NAME.WHY`, `NAME.WHY.1`, …; returns the new name.
+pub(super) fn set_aside(path: &Path, why: &str) -> Result<PathBuf, StoreError> {
     let candidate = |n: u32| {
         let mut name = path.as_os_str().to_owned();
-        name.push(if n == 0 { ".damaged".into() } else { format!(".damaged.{n}") });
+        name.push(if n == 0 { format!(".{why}") } else { format!(".{why}.{n}") });
         PathBuf::from(name)
     };
     let free = (0..100).map(candidate).find(|to| !to.exists()).unwrap_or_else(|| candidate(0));
-    match fs::rename(path, &free) {
-        Ok(()) => format!("{}: set aside as {}", path.display(), free.display()),
-        Err(e) => format!("{}: damaged, and can't be renamed to {}: {e}", path.display(), free.display()),
-    }
-}
-
-/// Writes a file under a temporary name, syncs it, renames it over the old one and syncs the directory.
-pub(super) fn replace(dir: &Path, name: &str, text: &str) -> Result<(), StoreError> {
-    let path = dir.join(name);
-    let mut temporary = tempfile::Builder::new()
-        .prefix(name)
-        .suffix(".new")
-        .tempfile_in(dir)
-        .map_err(error(&path, "can't write"))?;
-    temporary.write_all(text.as_bytes()).map_err(error(&path, "can't write"))?;
-    temporary.as_file().sync_all().map_err(error(&path, "can't sync"))?;
-    temporary.persist(&path).map_err(|e| error(&path, "can't rename")(e.error))?;
-    File::open(dir).and_then(|d| d.sync_all()).map_err(error(dir, "can't sync the state directory"))
+    fs::rename(path, &free).map_err(error(path, "can't be set aside"))?;
+    Ok(free)
 }

@@ -1,12 +1,10 @@
-//! `lids`: which LIDs belong to which port.
+//! `lids`: which LIDs belong to which port, as versions before the database wrote it.
 //!
 //! ```text
 //! rsm-lids 1
 //! 0x0002c9030012ab02 17 0
 //! ```
 //! PortGUID, base LID, LMC; sorted by GUID.
-
-use std::fmt::Write;
 
 use mad::types::{Guid, Lid};
 
@@ -20,14 +18,6 @@ const HEAD: &str = "rsm-lids 1";
 pub(super) struct Parsed<T> {
     pub(super) entries: T,
     pub(super) complaints: Vec<String>,
-}
-
-pub(super) fn render(memory: &LidMemory) -> String {
-    let mut text = format!("{HEAD}\n");
-    for (guid, range) in memory {
-        let _ = writeln!(text, "{guid} {} {}", range.base, range.lmc);
-    }
-    text
 }
 
 pub(super) fn parse(bytes: &[u8]) -> Parsed<LidMemory> {

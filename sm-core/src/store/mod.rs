@@ -1,102 +1,101 @@
-//! What survives a restart: the LIDs that were given, and the fields that ports don't keep.
+//! What survives a restart and a failover: everything that only the master knows.
 //!
-//! Two text files in the state directory, one line an entry, the version in the first line. Writing goes to a temporary
-//! name, is synced, renamed over the old file, and the directory is synced: after a power cut there is the old or the new
-//! file. A file is written only when its content changes. A damaged one is set aside under a name that says so and its
-//! good lines are used; nothing in it is obeyed that does not fit, and nothing is fatal (B18).
+//! Everything is kept as entries ([`entry`]): LIDs, fields that ports don't keep, multicast groups and members, services,
+//! subscriptions. A [`StateStore`] keeps entries somewhere and changes them all or none; [`Embedded`] is a crash-safe
+//! database in the state directory. An [`Outbox`] stands before each store: what can't be written waits in it and is tried
+//! again, and the subnet manager goes on (B18).
+//!
+//! A store that is damaged, or of a later version, is set aside under a name that says so, and the fabric's own state is
+//! adopted; one whose ports do not occur on the fabric is set aside likewise ([`is_of_another_fabric`]).
 
+pub mod adopt;
+mod embedded;
+pub mod entry;
+mod error;
 mod file;
 mod lids;
+mod outbox;
 mod quirks;
 #[cfg(test)]
 mod tests;
+pub mod typed;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
-pub use file::StoreError;
+use mad::types::Timestamp;
+
+pub use embedded::Embedded;
+pub use entry::{Change, Entries, Epoch, Key, Kind, difference};
+pub use error::StoreError;
+pub use outbox::Outbox;
+pub use typed::is_of_another_fabric;
 
 use crate::apply::Quirks;
+use crate::multicast::MulticastDemand;
 use crate::plan::lids::LidMemory;
+use crate::sa::Registry;
 
-/// The state directory.
-#[derive(Debug)]
-pub struct Store {
-    dir: PathBuf,
-    lids: String,
-    quirks: String,
+/// A place where entries are kept.
+pub trait StateStore: Send {
+    /// What it is called in the log.
+    fn name(&self) -> String;
+
+    /// All entries. Those of kinds that are not known are left out and stay where they are.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    fn load(&mut self) -> Result<Entries, StoreError>;
+
+    /// Makes all changes or none; when it returns, they survive a crash.
+    ///
+    /// # Errors
+    /// Nothing was changed, or it is unknown whether it was: the same changes may be made again.
+    fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError>;
+
+    /// Begins anew with nothing in it; what it held is kept under another name. Returns where.
+    ///
+    /// # Errors
+    /// It can't be set aside.
+    fn set_aside(&mut self, why: &str) -> Result<String, StoreError>;
 }
 
-/// What was read at the start.
-#[derive(Debug, Default)]
+/// What a subnet manager starts with.
+#[derive(Clone, Debug, Default)]
 pub struct Restored {
     /// LIDs by port GUID.
     pub lids: LidMemory,
     /// Fields that ports don't keep.
     pub quirks: Quirks,
-    /// Lines that could not be used, and files set aside: for the log.
+    /// The multicast groups that the switches carry: known before the first picture, so that no table is cleared while
+    /// the registrations are not yet back.
+    pub demand: Arc<MulticastDemand>,
+    /// Entries that could not be used, and stores set aside: for the log.
     pub complaints: Vec<String>,
 }
 
-impl Store {
-    /// Opens a state directory, made when it is missing, and reads what is there.
-    ///
-    /// # Errors
-    /// The directory can't be made or read. A directory that can't be written shows at the first write only.
-    pub fn open(dir: &Path) -> Result<(Self, Restored), StoreError> {
-        file::make_dir(dir)?;
-        let mut restored = Restored::default();
-        let lids = file::read(&dir.join(lids::FILE))?;
-        let quirks = file::read(&dir.join(quirks::FILE))?;
-        let mut store = Self { dir: dir.to_path_buf(), lids: String::new(), quirks: String::new() };
-        if let Some(bytes) = lids {
-            let parsed = lids::parse(&bytes);
-            store.lids = store.accept(lids::FILE, &bytes, &parsed.complaints, &mut restored);
-            restored.lids = parsed.entries;
+impl Restored {
+    /// What entries say; those that can't be used are told.
+    pub fn of(entries: &Entries) -> Self {
+        let mut complaints = Vec::new();
+        let mut registry = Registry::default();
+        let refused = registry.restore(entries, Epoch::default(), Timestamp::ZERO);
+        if refused > 0 {
+            complaints.push(format!("{refused} registrations in the state can't be used"));
         }
-        if let Some(bytes) = quirks {
-            let parsed = quirks::parse(&bytes);
-            store.quirks = store.accept(quirks::FILE, &bytes, &parsed.complaints, &mut restored);
-            restored.quirks = parsed.entries;
+        Self {
+            lids: typed::lids(entries, &mut complaints),
+            quirks: typed::quirks(entries, &mut complaints),
+            demand: Arc::new(registry.groups.demand()),
+            complaints,
         }
-        Ok((store, restored))
     }
+}
 
-    /// The text that a file counts as holding: none when it was damaged, so that it is written anew.
-    fn accept(&self, name: &str, bytes: &[u8], complaints: &[String], restored: &mut Restored) -> String {
-        if complaints.is_empty() {
-            return String::from_utf8_lossy(bytes).into_owned();
-        }
-        let path = self.dir.join(name);
-        restored.complaints.extend(complaints.iter().map(|c| format!("{}: {c}", path.display())));
-        restored.complaints.push(file::set_aside(&path));
-        String::new()
-    }
-
-    /// Writes the LIDs, if they differ from what the file holds. Says whether it wrote.
-    ///
-    /// # Errors
-    /// The file could not be written; the old one is still there.
-    pub fn save_lids(&mut self, memory: &LidMemory) -> Result<bool, StoreError> {
-        let text = lids::render(memory);
-        let wrote = text != self.lids;
-        if wrote {
-            file::replace(&self.dir, lids::FILE, &text)?;
-            self.lids = text;
-        }
-        Ok(wrote)
-    }
-
-    /// Writes the fields that ports don't keep, if they differ from what the file holds. Says whether it wrote.
-    ///
-    /// # Errors
-    /// The file could not be written; the old one is still there.
-    pub fn save_quirks(&mut self, quirks: &Quirks) -> Result<bool, StoreError> {
-        let text = quirks::render(quirks);
-        let wrote = text != self.quirks && !(self.quirks.is_empty() && quirks.is_empty());
-        if wrote {
-            file::replace(&self.dir, quirks::FILE, &text)?;
-            self.quirks = text;
-        }
-        Ok(wrote)
-    }
+/// Reads the state directory of a subnet manager that may be running; nothing when there is none yet.
+///
+/// # Errors
+/// It can't be read.
+pub fn peek(dir: &Path) -> Result<Restored, StoreError> {
+    embedded::peek(dir).map(|entries| Restored::of(&entries))
 }

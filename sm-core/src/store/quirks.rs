@@ -1,12 +1,10 @@
-//! `ports-not-kept`: PortInfo fields that a port was seen not to keep.
+//! `ports-not-kept`: PortInfo fields that a port was seen not to keep, as versions before the database wrote it.
 //!
 //! ```text
 //! rsm-ports-not-kept 1
 //! 0x0002c9030012ab01 1 SubnetTimeOut,LocalPhyErrors
 //! ```
-//! NodeGUID, port, fields; sorted. A user who knows better deletes the line, or the file.
-
-use std::fmt::Write;
+//! NodeGUID, port, fields; sorted.
 
 use mad::types::{Guid, PortNum};
 
@@ -16,14 +14,6 @@ use crate::plan::fields::FieldSet;
 
 pub(super) const FILE: &str = "ports-not-kept";
 const HEAD: &str = "rsm-ports-not-kept 1";
-
-pub(super) fn render(quirks: &Quirks) -> String {
-    let mut text = format!("{HEAD}\n");
-    for (guid, port, fields) in quirks.iter() {
-        let _ = writeln!(text, "{guid} {port} {fields}");
-    }
-    text
-}
 
 pub(super) fn parse(bytes: &[u8]) -> Parsed<Quirks> {
     let mut parsed = Parsed::<Quirks>::default();

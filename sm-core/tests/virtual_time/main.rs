@@ -5,6 +5,7 @@ mod bring_up;
 mod changes;
 mod discovery;
 mod managers;
+mod memory;
 mod ports;
 mod rig;
 mod tables;

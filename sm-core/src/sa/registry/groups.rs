@@ -5,7 +5,7 @@
 //!
 //! Cost: O(log groups + log members) for a join or leave.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mad::types::{Gid, Guid, Mtu, MulticastLid, PKey, QKey, Rate};
 use mad::wire::Status;
@@ -64,6 +64,16 @@ pub struct Group {
 }
 
 impl Group {
+    /// A group that is put back, without members yet.
+    pub(super) const fn restored(
+        mgid: Gid,
+        mlid: MulticastLid,
+        traits: GroupTraits,
+        permanent: bool,
+    ) -> Self {
+        Self { mgid, mlid, traits, permanent, members: BTreeMap::new() }
+    }
+
     /// Members by PortGUID.
     pub const fn members(&self) -> &BTreeMap<Guid, Membership> {
         &self.members
@@ -125,6 +135,8 @@ pub struct Groups {
     generation: u64,
     events: Vec<GroupEvent>,
     made: u32,
+    /// Groups, and members of them, that changed since they were last taken for the store.
+    changed: BTreeSet<(Gid, Option<Guid>)>,
 }
 
 impl Groups {
@@ -166,7 +178,9 @@ impl Groups {
     /// NO_RESOURCES when no MLID below `mlids` (entries of the smallest multicast table) is free.
     pub fn create_permanent(&mut self, mgid: Gid, traits: GroupTraits, mlids: u16) -> Result<(), Status> {
         if let Some(group) = self.by_mgid.get_mut(&mgid) {
-            group.permanent = true;
+            if !std::mem::replace(&mut group.permanent, true) {
+                self.changed.insert((mgid, None));
+            }
             return Ok(());
         }
         let mlid = self.free_mlid(None, mlids)?;
@@ -208,6 +222,7 @@ impl Groups {
         let membership = *member;
         if before != membership || before == joined {
             self.generation += 1;
+            self.changed.insert((mgid, Some(port.guid)));
         }
         if !was_alive && group.is_alive() {
             self.events.push(GroupEvent::Created(mgid));
@@ -261,9 +276,11 @@ impl Groups {
             group.members.insert(guid, left);
         }
         self.generation += 1;
+        self.changed.insert((mgid, Some(guid)));
         if group.is_alive() {
             return;
         }
+        self.changed.extend(group.members.keys().map(|member| (mgid, Some(*member))));
         group.members.clear();
         if was_alive {
             self.events.push(GroupEvent::Deleted(mgid));
@@ -272,11 +289,42 @@ impl Groups {
             let mlid = group.mlid;
             self.by_mgid.remove(&mgid);
             self.by_mlid.remove(&mlid);
+            self.changed.insert((mgid, None));
         }
+    }
+
+    /// What changed since the last call: groups, and members of groups.
+    pub(super) fn take_changed(&mut self) -> BTreeSet<(Gid, Option<Guid>)> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Puts back a group as it was kept; false when its MGID or its MLID is taken.
+    pub(super) fn restore_group(&mut self, group: Group) -> bool {
+        if self.by_mgid.contains_key(&group.mgid) || self.by_mlid.contains_key(&group.mlid) {
+            return false;
+        }
+        self.by_mlid.insert(group.mlid, group.mgid);
+        self.by_mgid.insert(group.mgid, group);
+        true
+    }
+
+    /// Puts back a member; false when there is no such group, or it has no part in it.
+    pub(super) fn restore_member(&mut self, mgid: Gid, guid: Guid, member: Membership) -> bool {
+        let Some(group) = self.by_mgid.get_mut(&mgid).filter(|_| !member.join_state.is_empty()) else {
+            return false;
+        };
+        group.members.insert(guid, member);
+        true
+    }
+
+    /// Empty groups after these of another registry: generations go on, so that nobody takes the new ones for the old.
+    pub(super) fn successor(&self) -> Self {
+        Self { generation: self.generation + 1, made: self.made, ..Self::default() }
     }
 
     fn insert(&mut self, group: Group) {
         self.by_mlid.insert(group.mlid, group.mgid);
+        self.changed.insert((group.mgid, None));
         self.by_mgid.insert(group.mgid, group);
         self.generation += 1;
     }

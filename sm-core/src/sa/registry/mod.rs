@@ -5,6 +5,7 @@
 
 mod groups;
 mod member_record;
+mod persist;
 mod services;
 mod subscriptions;
 

@@ -16,15 +16,15 @@ use crate::snapshot::{EndPort, Snapshot};
 const MOST: usize = 100_000;
 
 /// What a service is known by.
-type ServiceName = (u64, Gid, u16);
+pub(super) type ServiceName = (u64, Gid, u16);
 
 #[derive(Clone, Debug)]
-struct Service {
-    record: ServiceRecord,
+pub(super) struct Service {
+    pub(super) record: ServiceRecord,
     /// When its lease ends; `None` for never.
-    ends: Option<Timestamp>,
+    pub(super) ends: Option<Timestamp>,
     /// The port that registered it.
-    owner: Guid,
+    pub(super) owner: Guid,
 }
 
 /// All services.
@@ -32,6 +32,8 @@ struct Service {
 pub struct Services {
     services: BTreeMap<ServiceName, Service>,
     ends: BTreeSet<(Timestamp, ServiceName)>,
+    /// Services that changed since they were last taken for the store.
+    changed: BTreeSet<ServiceName>,
 }
 
 impl Services {
@@ -86,11 +88,24 @@ impl Services {
         };
         let lease = record.service_lease.get();
         let ends = (lease != ServiceRecord::LEASE_FOREVER).then(|| now + Duration::from_secs(lease.into()));
-        if let Some(ends) = ends {
+        self.insert(Service { record, ends, owner: requester.guid });
+        self.changed.insert(name);
+        Ok(record)
+    }
+
+    /// What changed since the last call, with what is left of it.
+    pub(super) fn take_changed(&mut self) -> Vec<(ServiceName, Option<&Service>)> {
+        let changed = std::mem::take(&mut self.changed);
+        changed.into_iter().map(|name| (name, self.services.get(&name))).collect()
+    }
+
+    /// Registers or puts back a service.
+    pub(super) fn insert(&mut self, service: Service) {
+        let name = name_of(&service.record);
+        if let Some(ends) = service.ends {
             self.ends.insert((ends, name));
         }
-        self.services.insert(name, Service { record, ends, owner: requester.guid });
-        Ok(record)
+        self.services.insert(name, service);
     }
 
     /// Ends a registration, named by ServiceID, ServiceGID and ServiceP_Key whatever the mask says: they are the record's
@@ -138,6 +153,7 @@ impl Services {
         if let Some(ends) = service.ends {
             self.ends.remove(&(ends, *name));
         }
+        self.changed.insert(*name);
         Some(service.record)
     }
 }

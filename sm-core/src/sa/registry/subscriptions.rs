@@ -2,7 +2,7 @@
 //!
 //! Cost: O(subscriptions) for a notice, O(log subscriptions) to subscribe.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mad::transport::Address;
 use mad::types::{Gid, Guid, Lid, Timestamp};
@@ -24,7 +24,7 @@ const MOST_FAILURES: u32 = 3;
 
 /// Identifies a subscription for as long as it is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SubscriptionId(u64);
+pub struct SubscriptionId(pub(super) u64);
 
 /// A subscription.
 #[derive(Clone, Debug)]
@@ -46,6 +46,8 @@ pub struct Subscription {
 pub struct Subscriptions {
     by_id: BTreeMap<SubscriptionId, Subscription>,
     next: u64,
+    /// Subscriptions that changed since they were last taken for the store.
+    changed: BTreeSet<SubscriptionId>,
 }
 
 impl Subscriptions {
@@ -88,6 +90,7 @@ impl Subscriptions {
             (1, Some(id)) => {
                 if let Some(subscription) = self.by_id.get_mut(&id) {
                     (subscription.address, subscription.failures) = (address, 0);
+                    self.changed.insert(id);
                 }
             }
             (1, None) => {
@@ -98,9 +101,11 @@ impl Subscriptions {
                 let id = SubscriptionId(self.next);
                 self.next += 1;
                 let port = requester.guid;
+                self.changed.insert(id);
                 self.by_id.insert(id, Subscription { address, port, inform: kept, since: now, failures: 0 });
             }
             (0, Some(id)) => {
+                self.changed.insert(id);
                 self.by_id.remove(&id);
             }
             _ => return Err(Status::SA_REQ_INVALID),
@@ -132,11 +137,29 @@ impl Subscriptions {
     pub fn failed(&mut self, id: SubscriptionId) -> Option<Subscription> {
         let subscription = self.by_id.get_mut(&id)?;
         subscription.failures += 1;
-        if subscription.failures < MOST_FAILURES { None } else { self.by_id.remove(&id) }
+        if subscription.failures < MOST_FAILURES {
+            return None;
+        }
+        self.changed.insert(id);
+        self.by_id.remove(&id)
+    }
+
+    /// What changed since the last call, with what is left of it.
+    pub(super) fn take_changed(&mut self) -> Vec<(SubscriptionId, Option<&Subscription>)> {
+        let changed = std::mem::take(&mut self.changed);
+        changed.into_iter().map(|id| (id, self.by_id.get(&id))).collect()
+    }
+
+    /// Puts back a subscription.
+    pub(super) fn insert(&mut self, id: SubscriptionId, subscription: Subscription) {
+        self.next = self.next.max(id.0.saturating_add(1));
+        self.by_id.insert(id, subscription);
     }
 
     /// Removes the subscriptions of a port, since it is gone for good (B46).
     pub fn remove_port(&mut self, guid: Guid) {
+        let of_port = self.by_id.iter().filter(|(_, subscription)| subscription.port == guid);
+        self.changed.extend(of_port.map(|(id, _)| *id));
         self.by_id.retain(|_, subscription| subscription.port != guid);
     }
 

@@ -1,0 +1,45 @@
+//! Why something could not be kept or read back.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A store could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A file or directory could not be used.
+    #[error("{}: {what}: {source}", .path.display())]
+    File {
+        /// File or directory.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The database refused.
+    #[error("{}: {what}: {reason}", .path.display())]
+    Database {
+        /// The database file.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// Its error.
+        reason: String,
+    },
+    /// A later version of the program wrote it.
+    #[error("{}: written by a later version: format {found}, known is {known}", .path.display())]
+    Later {
+        /// The database file.
+        path: PathBuf,
+        /// The format that it says.
+        found: u64,
+        /// The format that is known.
+        known: u64,
+    },
+    /// Another process has it open.
+    #[error("{}: another subnet manager uses this state directory; give each its own (state.dir, --state-dir)", .path.display())]
+    InUse {
+        /// The database file.
+        path: PathBuf,
+    },
+}

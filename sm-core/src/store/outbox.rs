@@ -1,0 +1,93 @@
+//! What stands before a store: changes that could not be written wait, merged by key, and are written with the next ones.
+//!
+//! Sans-IO but for the store itself: time is an argument. Cost: O(changes · log) and one commit.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use mad::types::Timestamp;
+
+use super::entry::{Change, Key};
+use super::{StateStore, StoreError};
+
+/// Time after a failed write before the next.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// A store and what waits for it.
+pub struct Outbox {
+    store: Box<dyn StateStore>,
+    waiting: BTreeMap<Key, Option<Vec<u8>>>,
+    failed_at: Option<Timestamp>,
+    told: Option<String>,
+}
+
+impl Outbox {
+    /// Nothing waits.
+    pub fn new(store: Box<dyn StateStore>) -> Self {
+        Self { store, waiting: BTreeMap::new(), failed_at: None, told: None }
+    }
+
+    /// Takes changes, and writes them with those that wait. While the store fails, at most one write in two seconds is
+    /// tried; each cause is logged once, and so is the recovery.
+    pub fn write(&mut self, changes: &[Change], now: Timestamp) {
+        self.waiting.extend(changes.iter().map(|change| (change.key.clone(), change.value.clone())));
+        if self.waiting.is_empty() || self.failed_at.is_some_and(|at| now < at + PAUSE) {
+            return;
+        }
+        let all: Vec<Change> = self.waiting.iter().map(|(key, value)| to_change(key, value)).collect();
+        match self.store.commit(&all) {
+            Ok(()) => {
+                self.waiting.clear();
+                self.failed_at = None;
+                if self.told.take().is_some() {
+                    tracing::info!(
+                        store = self.store.name(),
+                        entries = all.len(),
+                        "the state is saved again"
+                    );
+                }
+            }
+            Err(error) => {
+                self.failed_at = Some(now);
+                self.tell(&error);
+            }
+        }
+    }
+
+    fn tell(&mut self, error: &StoreError) {
+        let text = error.to_string();
+        if self.told.as_ref() != Some(&text) {
+            tracing::error!(%error, "the state is not saved; the subnet manager goes on and tries again");
+            self.told = Some(text);
+        }
+    }
+
+    /// Sets the store aside and forgets what waits for it. Returns a line for the log.
+    pub fn set_aside(&mut self, why: &str) -> String {
+        self.waiting.clear();
+        let name = self.store.name();
+        match self.store.set_aside(why) {
+            Ok(to) => format!("{name}: set aside as {to}"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Entries that wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Why the last write failed; `None` when it did not.
+    pub fn trouble(&self) -> Option<&str> {
+        self.told.as_deref()
+    }
+
+    /// When [`Outbox::write`] has something to do although there are no new changes.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.failed_at.map(|at| at + PAUSE)
+    }
+}
+
+fn to_change(key: &Key, value: &Option<Vec<u8>>) -> Change {
+    Change { key: key.clone(), value: value.clone() }
+}
