@@ -8,7 +8,7 @@ use zerocopy::big_endian::{U16, U32, U64};
 
 use super::counters::Counters;
 use super::port::{DevicePort, ExtendedSpeeds};
-use super::{Device, SwitchTables};
+use super::{Device, Profile, SwitchTables};
 
 /// Entries of the P_Key tables of end ports and of a switch's external ports.
 const P_KEYS: u16 = 64;
@@ -49,11 +49,13 @@ impl Device {
             ports,
             switch: facts.map(|facts| Box::new(tables(&facts))),
             led: 0,
+            profile: Profile::Plain,
             extended_speeds: ExtendedSpeeds::Always,
             quirks: Vec::new(),
             dead: false,
         };
         device.set_name(&node.description);
+        device.set_profile(Profile::of(node.device_id));
         device
     }
 }
@@ -90,6 +92,8 @@ impl Device {
             port.sl_to_vl.clear();
             port.vl_arbitration = None;
             port.m_key_violated = None;
+            port.fdr10_enabled = true;
+            port.fec_enabled = None;
             let growth = std::mem::take(&mut port.counters.growth);
             port.counters = Counters::default();
             port.counters.growth = growth;
@@ -128,7 +132,7 @@ fn tables(facts: &SwitchFacts) -> SwitchTables {
     info.set_life_time_value(16);
     info.set_enhanced_port_0(u8::from(facts.enhanced_port_0));
     info.set_port_state_change(1);
-    SwitchTables { info, lft: Vec::new(), mft: std::collections::BTreeMap::new() }
+    SwitchTables { info, lft: Vec::new(), mft: std::collections::BTreeMap::new(), adaptive: None }
 }
 
 /// What a port is made of.
@@ -167,11 +171,19 @@ impl Maker<'_> {
             vl_arbitration: None,
             cable: (facts.width.unwrap_or(LinkWidth::X12), facts.speed.unwrap_or(LinkSpeed::Xdr)),
             fdr10: false,
+            fdr10_supported: self.fdr10(facts),
+            fdr10_enabled: true,
+            fec_enabled: None,
             m_key_violated: None,
             client_reregisters: 0,
             loss: 0.0,
             counters: Counters::default(),
         }
+    }
+
+    /// Whether the port can do FDR10, which PortInfo does not tell.
+    fn fdr10(&self, facts: &Port) -> bool {
+        facts.speeds_supported.contains(LinkSpeed::Fdr10) || facts.speed == Some(LinkSpeed::Fdr10)
     }
 
     fn guid(&self, known: Option<&Port>) -> u64 {
@@ -202,6 +214,9 @@ impl Maker<'_> {
             mask |= PortInfo::CAP_EXTENDED_SPEEDS;
         }
         let mut mask2 = facts.capability_mask2;
+        if Profile::of(self.node.device_id) != Profile::Plain {
+            mask2 |= PortInfo::CAP2_PORT_INFO_EXTENDED;
+        }
         for (there, bit) in [
             (ext & 4 != 0, PortInfo::CAP2_LINK_SPEED_HDR),
             (ext & 8 != 0, PortInfo::CAP2_LINK_SPEED_NDR),

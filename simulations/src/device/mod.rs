@@ -5,6 +5,7 @@
 //! what has to be told to somebody else, leaves it as an [`Effect`] which [`crate::world`] carries out.
 //! Tables take the space of what was written, so that tens of thousands of devices fit in memory.
 
+mod adaptive;
 mod build;
 mod counters;
 pub mod notices;
@@ -15,6 +16,7 @@ mod quirk;
 mod sma;
 mod switch;
 mod tables;
+mod vendor;
 
 #[cfg(test)]
 mod tests;
@@ -22,11 +24,13 @@ mod tests;
 use mad::types::{Guid, NodeType, PortNum};
 use mad::wire::smp::{NodeInfo, Notice};
 
+pub use adaptive::AdaptiveRouting;
 pub use counters::{Counter, Counters, Growth};
 pub use port::{DevicePort, ExtendedSpeeds};
 pub use quirk::{Misbehaviour, Quirk};
 pub use sma::Answer;
 pub use switch::SwitchTables;
+pub use vendor::Profile;
 
 /// A simulated node.
 #[derive(Clone, Debug)]
@@ -43,6 +47,8 @@ pub struct Device {
     pub led: u8,
     /// In which form extended link speeds are told (B10).
     pub extended_speeds: ExtendedSpeeds,
+    /// Which vendor attributes it has; changed by [`Device::set_profile`].
+    profile: Profile,
     /// What the device does wrong.
     pub quirks: Vec<Quirk>,
     /// Neither answers nor forwards anything: without power.

@@ -41,6 +41,12 @@ pub struct DevicePort {
     pub cable: (LinkWidth, LinkSpeed),
     /// FDR10 in force (vendor attribute).
     pub fdr10: bool,
+    /// Whether the port can do FDR10.
+    pub fdr10_supported: bool,
+    /// Whether the next training may choose FDR10.
+    pub fdr10_enabled: bool,
+    /// Forward error correction modes enabled for FDR, EDR, HDR and NDR, where they were set; else all that there are.
+    pub fec_enabled: Option<[u16; 4]>,
     /// Since when SMPs with a wrong M_Key came in without one with the right key in between.
     pub m_key_violated: Option<Timestamp>,
     /// How often ClientReregister was set.

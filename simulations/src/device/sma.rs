@@ -109,7 +109,15 @@ impl Device {
             id::GUID_INFO => self.guid_info(in_port, modifier, set, data),
             id::LED_INFO => self.led_info(set, data),
             id::SWITCH_PORT_STATE_TABLE if !set => self.switch_port_state(modifier, data),
+            id::PORT_INFO_EXTENDED => self.port_info_extended(in_port, modifier, set, data),
             vendor::MLNX_EXTENDED_PORT_INFO => self.extended_port_info(modifier, set, data),
+            vendor::GENERAL_INFO if !set => self.general_info(modifier, data),
+            vendor::EXTENDED_NODE_INFO if !set => self.extended_node_info(data),
+            vendor::ADAPTIVE_ROUTING_INFO => self.adaptive_routing_info(set, data),
+            vendor::ADAPTIVE_ROUTING_GROUP_TABLE => self.adaptive_group_table(modifier, set, data),
+            vendor::ADAPTIVE_ROUTING_LINEAR_FORWARDING_TABLE => {
+                self.adaptive_forwarding(modifier, set, data, effects)
+            }
             _ => Err(Status::METHOD_ATTRIBUTE_NOT_SUPPORTED),
         }
     }

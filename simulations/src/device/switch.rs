@@ -6,6 +6,8 @@ use mad::types::{MulticastLid, PortNum};
 use mad::wire::smp::SwitchInfo;
 use routing::routes::{LFT_BLOCK, NO_PORT};
 
+use super::AdaptiveRouting;
+
 /// MLIDs of a MulticastForwardingTable block.
 pub(super) const MFT_BLOCK: usize = 32;
 
@@ -18,6 +20,8 @@ pub struct SwitchTables {
     pub lft: Vec<u8>,
     /// MulticastForwardingTable blocks that were written, by (position, block).
     pub mft: BTreeMap<(u8, u16), [u16; MFT_BLOCK]>,
+    /// Adaptive routing, of switches that have it.
+    pub adaptive: Option<Box<AdaptiveRouting>>,
 }
 
 impl SwitchTables {
@@ -79,6 +83,9 @@ impl SwitchTables {
     pub fn clear(&mut self) {
         self.lft.clear();
         self.mft.clear();
+        if let Some(adaptive) = &mut self.adaptive {
+            **adaptive = AdaptiveRouting::new();
+        }
         self.info.linear_fdb_top.set(0);
         self.info.multicast_fdb_top.set(0);
         self.info.set_port_state_change(1);

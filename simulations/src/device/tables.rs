@@ -1,5 +1,5 @@
-//! The table attributes: SwitchInfo, forwarding tables, P_Keys, QoS tables, GUIDs (specification volume 1, 14.2.5.4 to
-//! 14.2.5.15), and the small ones of vendors.
+//! The table attributes: SwitchInfo, forwarding tables, P_Keys, QoS tables, GUIDs, LedInfo (specification volume 1, 14.2.5.4
+//! to 14.2.5.15).
 
 use mad::types::{PKey, PortNum};
 use mad::wire::smp::SwitchInfo;
@@ -259,23 +259,6 @@ impl Device {
             let shift = if index % 2 == 0 { 4 } else { 0 };
             data[index / 2] |= port.state().to_wire() << shift;
         }
-        Ok(())
-    }
-
-    /// The vendor's ExtendedPortInfo, of which FDR10 is known here.
-    pub(super) fn extended_port_info(
-        &self,
-        modifier: u32,
-        set: bool,
-        data: &mut [u8; 64],
-    ) -> Result<(), Status> {
-        let port = self.port(PortNum((modifier & 0xff) as u8)).ok_or(Status::INVALID_FIELD)?;
-        let fdr10 = u8::from(port.fdr10);
-        if !set {
-            *data = [0; 64];
-            (data[7], data[11]) = (fdr10, fdr10);
-        }
-        data[15] = fdr10;
         Ok(())
     }
 }

@@ -11,53 +11,62 @@ use super::*;
 const NOW: Timestamp = Timestamp(1);
 
 /// A switch with ports 1 to 8 in Init.
-fn switch() -> Device {
+pub(super) fn switch() -> Device {
     let mut node = Node::new(NodeType::Switch, Guid(0x10), "sw", 8);
     node.switch = Some(SwitchFacts { linear_fdb_cap: 1024, multicast_fdb_cap: 64, enhanced_port_0: false });
     up(Device::new(&node))
 }
 
-fn adapter() -> Device {
+pub(super) fn adapter() -> Device {
     up(Device::new(&Node::new(NodeType::Ca, Guid(0x20), "ca", 2)))
 }
 
-fn up(mut device: Device) -> Device {
+pub(super) fn up(mut device: Device) -> Device {
     for port in device.ports.iter_mut().skip(1) {
         port.set_state(PortState::Init, PortPhysState::LinkUp);
     }
     device
 }
 
-fn request(method: Method, attribute: u16, modifier: u32) -> Smp {
+pub(super) fn request(method: Method, attribute: u16, modifier: u32) -> Smp {
     Smp::directed(method, attribute, modifier, &DirectedPath::LOCAL)
 }
 
 /// Asks a device; status, data and effects.
-fn ask(device: &mut Device, smp: &Smp) -> Option<(Status, [u8; 64], Vec<Effect>)> {
+pub(super) fn ask(device: &mut Device, smp: &Smp) -> Option<(Status, [u8; 64], Vec<Effect>)> {
     let mut effects = Vec::new();
     let answer = device.subnet_management(PortNum(1), smp, NOW, &mut effects)?;
     assert_eq!(answer.smp.header.method(), Method::GET_RESP);
     Some((answer.smp.header.status(), answer.smp.data, effects))
 }
 
-fn get(device: &mut Device, attribute: u16, modifier: u32) -> Option<(Status, [u8; 64])> {
+pub(super) fn get(device: &mut Device, attribute: u16, modifier: u32) -> Option<(Status, [u8; 64])> {
     ask(device, &request(Method::GET, attribute, modifier)).map(|(status, data, _)| (status, data))
 }
 
-fn set(device: &mut Device, attribute: u16, modifier: u32, data: &[u8; 64]) -> (Status, Vec<Effect>) {
+pub(super) fn set(
+    device: &mut Device,
+    attribute: u16,
+    modifier: u32,
+    data: &[u8; 64],
+) -> (Status, Vec<Effect>) {
     let mut smp = request(Method::SET, attribute, modifier);
     smp.data = *data;
     ask(device, &smp).map(|(status, _, effects)| (status, effects)).unwrap()
 }
 
-fn port_info(device: &mut Device, modifier: u32) -> PortInfo {
+pub(super) fn port_info(device: &mut Device, modifier: u32) -> PortInfo {
     let (status, data) = get(device, PortInfo::ID, modifier).unwrap();
     assert!(status.is_ok());
     PortInfo::decode(&data).unwrap()
 }
 
 /// Sets PortInfo as read, changed by `change`.
-fn change_port(device: &mut Device, port: u32, change: impl FnOnce(&mut PortInfo)) -> (Status, Vec<Effect>) {
+pub(super) fn change_port(
+    device: &mut Device,
+    port: u32,
+    change: impl FnOnce(&mut PortInfo),
+) -> (Status, Vec<Effect>) {
     let mut info = port_info(device, port);
     info.set_port_state_raw(0);
     info.set_port_phys_state_raw(0);
@@ -425,4 +434,46 @@ fn any_request_is_survived() {
             assert!(effects.is_empty());
         }
     }
+}
+
+/// A router is an end node with several ports: nothing of a switch, each port with a LID and GUIDs of its own.
+#[test]
+fn a_router_answers_on_each_of_its_ports_and_has_no_tables() {
+    let mut router = up(Device::new(&Node::new(NodeType::Router, Guid(0x30), "router", 2)));
+    let mut effects = Vec::new();
+    for port in 1..=2_u8 {
+        let smp = request(Method::GET, id::NODE_INFO, 0);
+        let answer = router.subnet_management(PortNum(port), &smp, NOW, &mut effects).unwrap();
+        let info = NodeInfo::decode(&answer.smp.data).unwrap();
+        assert_eq!((info.node_type(), info.local_port_num()), (Some(NodeType::Router), PortNum(port)));
+        assert_eq!(info.port_guid.get(), 0x30 + u64::from(port));
+        let (status, _) = change_port(&mut router, port.into(), |info| {
+            info.base_lid.set(8 * u16::from(port));
+            info.set_lmc(2);
+        });
+        assert!(status.is_ok());
+    }
+    assert_eq!([1, 2].map(|port| router.ports[port].info.base_lid.get()), [8, 16]);
+    for attribute in [id::SWITCH_INFO, id::LINEAR_FORWARDING_TABLE, id::MULTICAST_FORWARDING_TABLE] {
+        assert_eq!(get(&mut router, attribute, 0).unwrap().0, Status::METHOD_ATTRIBUTE_NOT_SUPPORTED);
+    }
+    assert_eq!(get(&mut router, PortInfo::ID, 3).unwrap().0, Status::INVALID_FIELD);
+}
+
+/// Enhanced port 0 has an LMC, an MTU and lanes, as an adapter's port, but no link to take down.
+#[test]
+fn enhanced_port_0_keeps_what_an_end_port_keeps_but_has_no_link() {
+    let mut node = Node::new(NodeType::Switch, Guid(0x10), "sw", 8);
+    node.switch = Some(SwitchFacts { linear_fdb_cap: 1024, multicast_fdb_cap: 64, enhanced_port_0: true });
+    let mut device = Device::new(&node);
+    let (status, effects) = change_port(&mut device, 0, |info| {
+        info.base_lid.set(8);
+        info.set_lmc(2);
+        info.set_neighbor_mtu_raw(2);
+        info.set_port_state_raw(1);
+    });
+    assert_eq!((status, effects.len()), (Status::OK, 0));
+    let info = port_info(&mut device, 0);
+    assert_eq!((info.lid().unwrap().get(), info.lmc(), info.neighbor_mtu_raw()), (8, 2, 2));
+    assert_eq!(info.port_state(), Some(PortState::Active));
 }

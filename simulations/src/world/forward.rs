@@ -82,6 +82,18 @@ impl World {
         self.devices[at.node as usize].ports[at.port.index()].counters.add(counter, 1);
     }
 
+    /// The port that a switch with adaptive routing chooses for a data packet; `None` where it keeps to the static one. The
+    /// choice is drawn by lot: queues are not simulated.
+    fn adaptive_exit(&mut self, at: End, route: &LocalRoute) -> Option<u8> {
+        let device = &self.devices[at.node as usize];
+        let tables = device.switch.as_ref().filter(|tables| tables.adaptive.is_some() && !route.vl15)?;
+        let exits = tables.adaptive_exits(route.dlid, |port| {
+            device.port(port).is_some_and(|port| port.state() == PortState::Active)
+        });
+        let last = exits.len().checked_sub(1)?;
+        Some(exits[self.rng.random_range(0..=last)].0)
+    }
+
     /// Walks a LID-routed packet by the tables of the switches on its way.
     pub(super) fn walk_by_lid(&mut self, from: End, route: &LocalRoute) -> Walked {
         let mut at = from;
@@ -99,7 +111,7 @@ impl World {
                         self.count(at, Counter::PortRcvSwitchRelayErrors);
                         return Err(Drop::NoEntry);
                     }
-                    exit
+                    self.adaptive_exit(at, route).unwrap_or(exit)
                 }
                 None => {
                     let own = device.ports[at.port.index()].has_lid(route.dlid);

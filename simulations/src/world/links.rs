@@ -1,11 +1,10 @@
 //! Cables and what becomes of the ports at their ends (link state machine, specification volume 1, 7.2).
 
 use mad::types::{LinkSpeed, LinkSpeedSet, LinkWidth, PortNum, PortPhysState, PortState};
-use mad::wire::smp::PortInfo;
 
 use super::queue::Event;
 use super::{End, World};
-use crate::device::Counter;
+use crate::device::{Counter, DevicePort};
 
 const WIDEST_FIRST: [LinkWidth; 5] =
     [LinkWidth::X12, LinkWidth::X8, LinkWidth::X4, LinkWidth::X2, LinkWidth::X1];
@@ -106,7 +105,7 @@ impl World {
         let widths = a.info.link_width_enabled & b.info.link_width_enabled;
         let width = WIDEST_FIRST.into_iter().find(|w| widths & w.to_wire() != 0 && *w <= cable_width);
         let width = width.unwrap_or(LinkWidth::X1);
-        let common = enabled_speeds(&a.info).0 & enabled_speeds(&b.info).0;
+        let common = enabled_speeds(a).0 & enabled_speeds(b).0;
         let speed =
             LinkSpeed::ALL.into_iter().rev().find(|s| *s <= cable_speed && LinkSpeedSet(common).contains(*s));
         let speed = speed.unwrap_or(LinkSpeed::Sdr);
@@ -176,7 +175,8 @@ impl World {
 }
 
 /// The speeds that a port enables, over all its fields.
-fn enabled_speeds(info: &PortInfo) -> LinkSpeedSet {
+fn enabled_speeds(port: &DevicePort) -> LinkSpeedSet {
+    let info = &port.info;
     let supported = (info.link_speed_ext_supported(), info.link_speed_ext2_supported());
     let ext = match info.link_speed_ext_enabled() {
         30 => 0,
@@ -188,6 +188,7 @@ fn enabled_speeds(info: &PortInfo) -> LinkSpeedSet {
     } else {
         info.link_speed_ext2_enabled() & supported.1
     };
-    // FDR10 is a matter of QDR ports whose vendor attribute says so; a cable of that speed stands for it.
-    LinkSpeedSet::from_fields(info.link_speed_enabled(), ext, ext2, info.link_speed_enabled() & 4 != 0)
+    // FDR10 is a matter of QDR ports whose vendor attribute says so.
+    let fdr10 = port.fdr10_supported && port.fdr10_enabled && info.link_speed_enabled() & 4 != 0;
+    LinkSpeedSet::from_fields(info.link_speed_enabled(), ext, ext2, fdr10)
 }

@@ -107,8 +107,8 @@ impl AdaptiveRoutingInfo {
     }
 }
 
-/// A block of the group table: the ports of two sub-groups, 256 bits each. Which bit is which port is the vendor's; see
-/// the user of this type.
+/// A block of the group table: the ports of two sub-groups, 256 bits each. No public source says which bit is which port;
+/// here a mask is one big number, as everything on the wire, and port p its bit p.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct AdaptiveRoutingGroupTable {
@@ -119,6 +119,22 @@ const _: () = assert!(size_of::<AdaptiveRoutingGroupTable>() == 64);
 
 impl Attribute for AdaptiveRoutingGroupTable {
     const ID: u16 = ids::vendor::ADAPTIVE_ROUTING_GROUP_TABLE;
+}
+
+impl AdaptiveRoutingGroupTable {
+    /// Whether a port is in a sub-group; false for a sub-group beyond 1.
+    pub fn has_port(&self, sub_group: usize, port: PortNum) -> bool {
+        self.sub_groups
+            .get(sub_group)
+            .is_some_and(|mask| mask[31 - port.index() / 8] >> (port.0 % 8) & 1 == 1)
+    }
+
+    /// Puts a port into a sub-group; does nothing for a sub-group beyond 1.
+    pub fn add_port(&mut self, sub_group: usize, port: PortNum) {
+        if let Some(mask) = self.sub_groups.get_mut(sub_group) {
+            mask[31 - port.index() / 8] |= 1 << (port.0 % 8);
+        }
+    }
 }
 
 /// Copies groups to others; the attribute modifier's bits 11:0 are the group to copy from. The order of the two ends of a
