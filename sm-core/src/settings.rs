@@ -5,7 +5,7 @@ use std::time::Duration;
 use mad::transactions::TransactionConfig;
 use mad::types::Guid;
 
-use crate::config::Config;
+use crate::config::{Config, LidTakeover};
 
 /// All settings of one subnet manager.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +22,10 @@ pub struct SmSettings {
     pub polling_interval: Duration,
     /// Unanswered questions after which a standby takes over.
     pub polling_retries: u32,
+    /// Whether a new master takes the LID of the master before, where no port has it any more.
+    pub lid_takeover: LidTakeover,
+    /// Ports in a second that are told to register anew, where there are many; at least 1.
+    pub reregister_per_s: u32,
     /// What is planned.
     pub plan: PlanSettings,
     /// Windows and time-outs.
@@ -73,6 +77,8 @@ impl From<&Config> for SmSettings {
             sweep_on_trap: sm.sweep_on_trap,
             polling_interval: Duration::from_millis(u64::from(sm.polling_interval_ms)),
             polling_retries: u32::from(sm.polling_retries),
+            lid_takeover: config.failover.lid_takeover,
+            reregister_per_s: config.failover.reregister_per_s,
             plan: PlanSettings {
                 subnet_prefix: sm.subnet_prefix.0,
                 sm_sl: sm.sm_sl,

@@ -33,6 +33,8 @@ use routing::fabric::NodeId;
 
 use crate::observed::{Observed, ObservedNode};
 use crate::plan::Plan;
+use crate::plan::fields::{FieldSet, PortField};
+use crate::plan::ports::PortPlan;
 use crate::request::{Answer, SmpRequest};
 pub use jobs::Job;
 pub(crate) use port_set::reregister_request;
@@ -117,6 +119,9 @@ impl Apply {
             |end| observed.port_info(end).and_then(PortInfo::port_state) == Some(PortState::Active);
         let to_tell = plan.ports.iter().filter(|p| p.reregister && in_service(p.end)).count();
         let many_to_tell = to_tell > MANY_TO_TELL;
+        let waits = |p: &&PortPlan| many_to_tell && p.reregister && in_service(p.end);
+        let untold = plan.ports.iter().filter(waits).filter_map(|p| observed.fabric.port(p.end));
+        let untold = untold.map(|port| port.guid).collect();
         let changed = |n: &ObservedNode| n.switch_info.is_some_and(|info| info.port_state_change() != 0);
         let read_before = observed.nodes.iter().filter(|(_, n)| changed(n)).map(|(id, _)| *id).collect();
         Self {
@@ -135,11 +140,22 @@ impl Apply {
             counts: SetCounts::default(),
             stuck: BTreeSet::new(),
             reregistered: BTreeSet::new(),
-            untold: BTreeSet::new(),
+            untold,
             many_to_tell,
             read_before,
             changed_meanwhile: Vec::new(),
         }
+    }
+
+    /// Whether nothing is due at a port but a new MasterSMLID, which it is told with the reregistration, in its turn: told
+    /// before, its clients would come all at once (B72).
+    fn told_later(&self, plan: &PortPlan) -> bool {
+        let Some(info) = self.observed.port_info(plan.end) else { return false };
+        let only = FieldSet::EMPTY.with(PortField::MasterSmLid);
+        self.many_to_tell
+            && plan.reregister
+            && info.port_state() == Some(PortState::Active)
+            && FieldSet::difference(info, &plan.desired) == only
     }
 
     /// The next request; `None` when nothing can be sent before an answer comes, or at all.

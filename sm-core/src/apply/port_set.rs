@@ -1,6 +1,6 @@
 //! What every Set of PortInfo has in common.
 
-use mad::types::{Guid, PortNum};
+use mad::types::{Guid, Lid, PortNum};
 use mad::wire::smp::PortInfo;
 use routing::fabric::{Node, PortRef};
 
@@ -34,14 +34,16 @@ pub(super) fn leave_the_link_alone(info: &mut PortInfo) {
     info.set_link_speed_ext2(active, supported, 0);
 }
 
-/// A Set that changes nothing and tells the port's clients to register anew; `None` when the port can't be told.
-pub(crate) fn reregister_request(observed: &Observed, end: PortRef) -> Option<SmpRequest> {
+/// A Set that changes nothing but MasterSMLID and tells the port's clients to register anew; `None` when the port can't be
+/// told.
+pub(crate) fn reregister_request(observed: &Observed, end: PortRef, sm_lid: Lid) -> Option<SmpRequest> {
     let info = observed.port_info(end)?;
     if !info.has_capability(PortInfo::CAP_CLIENT_REREGISTRATION) {
         return None;
     }
     let mut asked = *info;
     leave_the_link_alone(&mut asked);
+    asked.master_sm_lid.set(sm_lid.get());
     asked.set_client_reregister(1);
     let guid: Guid = observed.fabric.get(end.node)?.guid;
     Some(SmpRequest::set(observed.path_to(end)?, guid, modifier(observed, end), &asked))

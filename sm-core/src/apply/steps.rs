@@ -217,6 +217,9 @@ pub(super) fn configuration(apply: &Apply, plan: &PortPlan) -> Configuration {
     let fields =
         FieldSet::difference(info, &plan.desired).without(apply.ground.quirks.of(guid, plan.end.port));
     let state = info.port_state();
+    if apply.told_later(plan) {
+        return nothing;
+    }
     let arm = plan.activate && state == Some(PortState::Init) && may_rise(apply, plan.end);
     let reregister =
         plan.reregister && !fields.is_empty() && state == Some(PortState::Active) && !apply.many_to_tell;

@@ -16,10 +16,10 @@ use std::path::Path;
 
 pub use error::ConfigError;
 pub use sections::{
-    Config, DeviceConfig, LidsConfig, LogConfig, PortsConfig, RoutingConfig, SaConfig, SmConfig, StateConfig,
-    TransactionsConfig,
+    Config, DeviceConfig, FailoverConfig, LidsConfig, LogConfig, PortsConfig, RoutingConfig, SaConfig,
+    SmConfig, StateConfig, TransactionsConfig,
 };
-pub use setting::{Hex64, LogFormat, LogLevel};
+pub use setting::{Hex64, LidTakeover, LogFormat, LogLevel};
 
 use error::Source;
 use sections::raw;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use mad::types::{Gid, Guid};
 
-use super::setting::{Allowed, Hex64, LogFormat, LogLevel, Setting};
+use super::setting::{Allowed, Hex64, LidTakeover, LogFormat, LogLevel, Setting};
 
 /// A value that is not allowed, and where it stood.
 pub(super) struct Refused {
@@ -146,6 +146,15 @@ sections! {
         polling_retries: u8 = 4, Allowed::Integer(1, 100);
         /// Service level by which clients reach this subnet manager.
         sm_sl: u8 = 0, Allowed::Integer(0, 15);
+    }
+
+    /// What a new master changes on the fabric.
+    failover: FailoverConfig {
+        /// Whether its port takes the LID of the master before, where no port has that any more: then no host has to be
+        /// told anything. Else every port is told the new LID, and its clients to register anew.
+        lid_takeover: LidTakeover = LidTakeover::WhenGone, Allowed::Word(LidTakeover::WORDS);
+        /// Ports in a second that are told so where there are many; each asks for its groups and paths again.
+        reregister_per_s: u32 = 2000, Allowed::Integer(1, 100_000);
     }
 
     /// Unicast routes.

@@ -271,3 +271,13 @@ words! {
         Json = "json",
     }
 }
+
+words! {
+    /// When a new master's port takes the LID of the master before.
+    LidTakeover {
+        /// Where no port of the fabric has it any more.
+        WhenGone = "when-gone",
+        /// Never.
+        Never = "never",
+    }
+}

@@ -1,10 +1,16 @@
-//! What the manager remembers from before: whether it is of this fabric at all.
+//! What the manager remembers from before: whether it is of this fabric at all, and which LID it takes over.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Action, Sm};
+use mad::types::Lid;
+
+use super::{Action, Role, Sm};
+use crate::config::LidTakeover;
 use crate::multicast::MulticastDemand;
 use crate::observed::Observed;
+use crate::plan::lids::{LidMemory, LidRange};
+use crate::plan::own_end;
 use crate::store::is_of_another_fabric;
 
 impl Sm {
@@ -22,4 +28,42 @@ impl Sm {
                 .into(),
         );
     }
+
+    /// The LIDs that a plan starts from. A new master's port takes the LID by which hosts reach the master before, where no
+    /// port has it any more: then no host has to be told, and only the entries for one destination change (B61).
+    pub(super) fn memory_for_plan(&self, observed: &Observed) -> LidMemory {
+        let mut memory = (*self.memory).clone();
+        let takes = self.settings.lid_takeover == LidTakeover::WhenGone && self.role != Role::Master;
+        let own = observed.fabric.port(own_end(observed));
+        if let Some((own, lid)) = own.zip(abandoned_sm_lid(observed)).filter(|_| takes && !self.reassign) {
+            let lmc = memory.get(&own.guid).map_or(own.lmc, |range| range.lmc);
+            if let Some(range) = LidRange::new(lid, lmc).filter(|range| is_free(observed, *range)) {
+                memory.retain(|_, other| !other.overlaps(range));
+                memory.insert(own.guid, range);
+            }
+        }
+        memory
+    }
+}
+
+/// The LID that most ports in service take for the subnet manager's, where no port holds it.
+fn abandoned_sm_lid(observed: &Observed) -> Option<Lid> {
+    let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
+    for (id, node) in observed.fabric.nodes() {
+        let infos = node.end_ports().filter_map(|(port, _)| observed.nodes.get(&id)?.port_info(port));
+        for info in infos {
+            *counts.entry(info.master_sm_lid.get()).or_default() += 1;
+        }
+    }
+    let (lid, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    Lid::new(lid)
+}
+
+/// Whether no port holds a LID of the range.
+fn is_free(observed: &Observed, range: LidRange) -> bool {
+    let mut held = observed.fabric.nodes().flat_map(|(_, node)| node.end_ports());
+    !held.any(|(_, port)| {
+        let of_port = port.lid.and_then(|lid| LidRange::new(lid, port.lmc).or_else(|| LidRange::new(lid, 0)));
+        of_port.is_some_and(|other| other.overlaps(range))
+    })
 }

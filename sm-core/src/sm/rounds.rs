@@ -226,9 +226,9 @@ impl Sm {
         self.wishes.plan_done(self.round.began);
         self.phase = Phase::Planning;
         self.actions.push_back(Action::Plan(Box::new(PlanInput {
+            memory: self.memory_for_plan(&observed),
             observed,
             settings: self.settings.plan.clone(),
-            memory: (*self.memory).clone(),
             stuck: self.stuck.clone(),
             reassign: self.reassign,
             tables: Arc::clone(&self.ground.tables),

@@ -16,8 +16,7 @@ use crate::apply::reregister_request;
 use crate::observed::Observed;
 use crate::request::Answer;
 
-/// Ports told in one go, and the pause after it: 2,000 a second.
-const BATCH: usize = 20;
+/// The pause after those told in one go.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Sets without confirmation after which a port is given up until there is a new reason.
 const TRIES: u32 = 3;
@@ -82,12 +81,16 @@ impl Sm {
         if self.role != Role::Master || self.tell.waiting.is_empty() || self.tell.next > now {
             return;
         }
-        self.tell.next = now + PAUSE;
+        // At less than one in a pause, the pause is as long as one takes.
+        let each = Duration::from_secs(1) / self.settings.reregister_per_s.max(1);
+        let batch = (PAUSE.as_nanos() / each.as_nanos().max(1)).max(1) as usize;
+        self.tell.next = now + PAUSE.max(each);
         let (Some(observed), Some(snapshot)) = (self.observed.clone(), self.snapshot.clone()) else { return };
-        for (guid, tries) in self.tell.waiting.drain(..BATCH.min(self.tell.waiting.len())).collect::<Vec<_>>()
+        for (guid, tries) in self.tell.waiting.drain(..batch.min(self.tell.waiting.len())).collect::<Vec<_>>()
         {
-            let request =
-                snapshot.port_by_guid(guid).and_then(|port| reregister_request(&observed, port.end));
+            let request = snapshot
+                .port_by_guid(guid)
+                .and_then(|port| reregister_request(&observed, port.end, snapshot.sm.lid));
             match request {
                 Some(request) => {
                     self.transactions.submit(request.into_transaction(), Token::Tell { guid, tries });
@@ -106,7 +109,7 @@ impl Sm {
         let port = self.snapshot.as_ref().and_then(|s| s.port_by_guid(guid).map(|p| p.end));
         if let (Some(info), Some(end), Some(observed)) =
             (answer.attribute::<PortInfo>(), port, &mut self.observed)
-            && observed.port_info(end).is_some_and(|known| known.port_state() != info.port_state())
+            && observed.port_info(end).is_some_and(|known| *known != info)
         {
             Arc::make_mut(observed).record_port_info(end, &info);
         }

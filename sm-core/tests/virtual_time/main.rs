@@ -4,6 +4,7 @@
 mod bring_up;
 mod changes;
 mod discovery;
+mod failover;
 mod managers;
 mod memory;
 mod ports;
