@@ -1,5 +1,6 @@
 //! The command line as it is typed. Kept free of logic, so that help, man page and completions can be made from it.
 
+mod generate;
 mod simulate;
 
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use mad::types::Guid;
 use sm_core::config::LogLevel;
 
+pub(crate) use generate::{FileFormat, Generate, Kind, Variation};
 pub(crate) use simulate::{Chaos, Scenario, Simulate, Traffic};
 
 /// An InfiniBand subnet manager.
@@ -41,6 +43,8 @@ pub(crate) enum Command {
     Route(Route),
     /// Check the tables of a dump against the topology they are for; exit code 1 when they are wrong
     Verify(Verify),
+    /// Write the topology of a fat tree, torus, dragonfly or their like
+    Generate(Generate),
     /// Play on a simulated fabric in virtual time
     #[command(subcommand)]
     Simulate(Simulate),

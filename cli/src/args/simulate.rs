@@ -24,6 +24,12 @@ pub(crate) struct Scenario {
     /// Seed of everything random; the same seed plays the same run
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Write every packet to this pcap file; a failure leaves one in the temporary directory in any case
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pcap: Option<PathBuf>,
+    /// Write a line for each event to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
 }
 
 /// `rsm simulate chaos`.

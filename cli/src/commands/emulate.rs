@@ -29,11 +29,11 @@ pub(super) fn run(args: &Emulate) -> Outcome {
         return Err(Failure::Usage("a topology file is needed, or --send LINE".into()));
     };
     logging::init(&LogConfig { level: args.log_level, ..LogConfig::default() })?;
-    let library = run::preload_library()?;
-    let loaded = formats::load(topology)?;
+    let loaded = formats::load(topology).map_err(|error| Failure::Usage(error.to_string()))?;
     for warning in &loaded.warnings {
         tracing::warn!("{}: {warning}", topology.display());
     }
+    let library = run::preload_library()?;
     let config = Config { seed: args.seed, loss: f64::from(args.loss) / 100.0, ..Config::instant() };
     let fabric = EmulatedFabric::new(World::new(&loaded.fabric, config));
     let directory = Directory::new(args.dir.clone())?;

@@ -5,6 +5,7 @@ mod demo;
 mod devices;
 mod discover;
 mod emulate;
+mod generate;
 mod offline;
 mod plan;
 mod run;
@@ -23,6 +24,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Devices(args) => devices::run(&args),
         Command::Discover(args) => discover::run(&args),
         Command::Emulate(args) => emulate::run(&args),
+        Command::Generate(args) => generate::run(&args),
         Command::Route(args) => offline::route(&args),
         Command::Verify(args) => offline::verify(&args),
         Command::Plan(args) => plan::run(&args),

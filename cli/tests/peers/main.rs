@@ -14,6 +14,7 @@ mod bring_up;
 mod changes;
 mod devices;
 mod emulate;
+mod generate;
 mod harness;
 mod look;
 mod umad_device;

@@ -38,7 +38,7 @@ impl Net {
         let mut nodes: Vec<Node> = Vec::new();
         for line in text.lines() {
             let quoted: Vec<&str> = line.split('"').collect();
-            if line.starts_with("Switch") || line.starts_with("Hca") {
+            if ["Switch", "Hca", "Ca\t"].iter().any(|word| line.starts_with(word)) {
                 let ports = quoted[0].split_whitespace().nth(1).expect("port count").parse().expect("number");
                 nodes.push(Node {
                     switch: line.starts_with('S'),

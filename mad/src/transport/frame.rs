@@ -82,8 +82,10 @@ const _: () = assert!(size_of::<Transport>() == 20 && RECORD_HEAD == 16);
 
 /// Which way a packet went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub enum Direction {
+    /// To us.
     Inbound,
+    /// From us.
     Outbound,
 }
 

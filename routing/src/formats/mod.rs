@@ -20,6 +20,7 @@ pub mod tables;
 mod tests;
 
 use std::fmt;
+use std::io::Read;
 use std::path::Path;
 
 pub use error::FormatError;
@@ -63,14 +64,30 @@ pub struct Loaded {
     pub warnings: Vec<String>,
 }
 
-/// Reads a file, whatever format it has.
+/// The longest file that is read. The JSON of a fabric with all 49,151 unicast LIDs is a third of it.
+pub const LONGEST_FILE: u64 = 256 << 20;
+
+/// What is read of a file before it is decided whether it is a topology at all.
+const HEAD: u64 = 4 << 20;
+
+/// Reads a file, whatever format it has. A file that begins with nothing of a topology is not read to its end.
 ///
 /// # Errors
-/// As [`parse`]; a file that can't be read.
+/// As [`parse`]; a file that can't be read, or is longer than [`LONGEST_FILE`].
 pub fn load(path: &Path) -> Result<Loaded, FormatError> {
     let name = path.display().to_string();
-    let bytes = std::fs::read(path)
-        .map_err(|error| FormatError::file(&name, error.to_string(), "a file that can be read"))?;
+    let unreadable =
+        |error: std::io::Error| FormatError::file(&name, error.to_string(), "a file that can be read");
+    let mut file = std::fs::File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(HEAD).read_to_end(&mut bytes).map_err(unreadable)?;
+    detect(&name, &String::from_utf8_lossy(&bytes))?;
+    let rest = LONGEST_FILE + 1 - bytes.len() as u64;
+    file.take(rest).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > LONGEST_FILE {
+        let expected = format!("a topology, of at most {} MiB", LONGEST_FILE >> 20);
+        return Err(FormatError::file(&name, "the file is longer than any fabric", expected));
+    }
     let text = String::from_utf8_lossy(&bytes);
     match detect(&name, &text)? {
         Format::Ibsim => ibsim::read_with(&name, &text, &ibsim::files_beside(path)),

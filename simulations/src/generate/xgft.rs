@@ -30,7 +30,9 @@ pub(super) fn lay(plan: &mut Plan, m: &[u16], w: &[u16], p: &[u16]) -> Result<()
     check("parents of a host w[0]", w[0], 1..=1)?;
     check("links of a host p[0]", p[0], 1..=1)?;
     let nodes = (0..=h).map(|l| labels(m, w, l).count()).sum::<usize>();
-    check("number of nodes", nodes as u64, 1..=0xbfff)?;
+    if nodes > 0xbfff {
+        return Err(GenerateError::TooManyLids(nodes));
+    }
 
     let mut levels: Vec<(Vec<Label>, HashMap<Label, usize>)> = Vec::new();
     for level in 1..=h {

@@ -13,11 +13,16 @@ pub fn random(seed: u64) -> Scenario {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let fabric = fabric(&mut rng);
     let names = Names::of(&fabric);
-    let mut manager = vec![ManagerSpec { node: "H0".into(), priority: 5, start_ms: 0 }];
+    let mut manager = vec![ManagerSpec { node: "H0".into(), priority: 5, ..ManagerSpec::default() }];
     if rng.random_bool(0.5) && names.hosts > 1 {
         let node = format!("H{}", rng.random_range(1..names.hosts));
         let start_ms = rng.random_range(0..FAULTS_MS);
-        manager.push(ManagerSpec { node, priority: rng.random_range(0..=10), start_ms });
+        manager.push(ManagerSpec {
+            node,
+            priority: rng.random_range(0..=10),
+            start_ms,
+            ..ManagerSpec::default()
+        });
     }
     let count = rng.random_range(2..=8);
     let mut step: Vec<Step> = (0..count)
@@ -36,6 +41,7 @@ pub fn random(seed: u64) -> Scenario {
         duplication: if rng.random_bool(0.3) { 0.01 } else { 0.0 },
         jitter_us: if rng.random_bool(0.5) { 200 } else { 0 },
         training_ms: if rng.random_bool(0.5) { 50 } else { 0 },
+        ..Network::default()
     };
     let expect = Expect { within_s: 180, ..Expect::default() };
     Scenario { about: format!("drawn from seed {seed}"), fabric, network, manager, step, expect }

@@ -1,101 +1,46 @@
 //! Playing a scenario.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mad::types::Timestamp;
-use mad::wire::Mad;
+use mad::types::{PortPhysState, PortState, Timestamp};
 
-use super::{Fault, ManagerSpec, PortName, Scenario};
+use super::{Fault, ManagerSpec, Outcome, PortName, Scenario, Traced, What};
+use crate::device::{Misbehaviour, Quirk};
 use crate::world::{Agent, AgentId, Config, End, World};
 
-/// Packets that an outcome shows.
+/// Events that an outcome shows.
 const TRACED: usize = 40;
 
-/// A packet at its arrival.
-#[derive(Clone, Debug)]
-pub struct Traced {
-    /// When.
-    pub when: Timestamp,
-    /// Where.
-    pub at: End,
-    /// The datagram.
-    pub mad: Mad,
-}
+/// How a subnet manager is made; `now` is the virtual time of its start. Refused, with the reason, when the file says
+/// something of it that can't be meant.
+pub type MakeManager<'a> = dyn FnMut(&ManagerSpec, Timestamp) -> Result<Box<dyn Agent>, String> + 'a;
 
-/// What came of a scenario.
-#[derive(Debug)]
-pub struct Outcome {
-    /// The seed.
-    pub seed: u64,
-    /// What does not hold; empty when all is right.
-    pub failures: Vec<String>,
-    /// Virtual time at the end.
-    pub end: Timestamp,
-    /// The last packets before the end, or before the first forwarding loop.
-    pub last: Vec<Traced>,
-    /// The world as it was at the end.
-    pub world: World,
-}
-
-impl fmt::Debug for World {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "World of {} devices at {}", self.device_count(), self.now())
-    }
-}
-
-impl Outcome {
-    /// Whether everything holds.
-    pub fn is_right(&self) -> bool {
-        self.failures.is_empty()
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "seed {}, {} at {} s",
-            self.seed,
-            if self.is_right() { "right" } else { "wrong" },
-            self.end
-        )?;
-        self.failures.iter().try_for_each(|failure| writeln!(f, "- {failure}"))?;
-        if self.is_right() {
-            return Ok(());
-        }
-        for traced in &self.last {
-            let header = &traced.mad.header;
-            let name = self.world.device(traced.at.node).name();
-            writeln!(
-                f,
-                "{} {name} port {}: class 0x{:02x} method 0x{:02x} attribute 0x{:04x} modifier 0x{:x} status {:?}",
-                traced.when,
-                traced.at.port,
-                header.mgmt_class,
-                header.method,
-                header.attribute_id,
-                header.attribute_modifier,
-                header.status(),
-            )?;
-        }
-        Ok(())
-    }
-}
-
-/// How a subnet manager is made; `now` is the virtual time of its start.
-pub type MakeManager<'a> = dyn FnMut(&ManagerSpec, Timestamp) -> Box<dyn Agent> + 'a;
+/// Is shown everything that happens, in its order.
+pub type Watch = Box<dyn FnMut(&Traced) + Send>;
 
 /// Plays a scenario: all steps in order, then the time that is allowed for repair.
 ///
 /// # Errors
 /// The fabric can't be generated, or a step names something that isn't there.
 pub fn run(scenario: &Scenario, seed: u64, make: &mut MakeManager<'_>) -> Result<Outcome, String> {
-    let fabric = scenario.fabric.fabric(seed).map_err(|error| error.to_string())?;
+    run_watched(scenario, seed, make, None)
+}
+
+/// The same, and shows everything that happens to `watch`.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_watched(
+    scenario: &Scenario,
+    seed: u64,
+    make: &mut MakeManager<'_>,
+    watch: Option<Watch>,
+) -> Result<Outcome, String> {
+    let fabric = scenario.fabric.fabric(seed)?;
     let network = &scenario.network;
-    let config = Config {
+    let mut config = Config {
         seed,
         loss: network.loss,
         duplication: network.duplication,
@@ -103,31 +48,58 @@ pub fn run(scenario: &Scenario, seed: u64, make: &mut MakeManager<'_>) -> Result
         training: Duration::from_millis(network.training_ms),
         ..Config::default()
     };
+    if network.response_us > 0 {
+        config.response_time = Duration::from_micros(network.response_us);
+    }
+    let world = World::new(&fabric, config);
+    let mut names = BTreeMap::new();
+    for (node, device) in world.devices().iter().enumerate() {
+        names.entry(device.name()).or_insert(node as u32);
+    }
     let mut play = Play {
-        world: World::new(&fabric, config),
         managers: vec![None; scenario.manager.len()],
         scenario,
         split: Vec::new(),
-        names: BTreeMap::new(),
-        last: Arc::default(),
+        names,
+        log: Arc::new(Mutex::new(Log { last: VecDeque::new(), watch })),
         before_loop: None,
+        lids: BTreeMap::new(),
+        world,
     };
-    play.names = play.world.devices().iter().enumerate().map(|(node, d)| (d.name(), node as u32)).collect();
-    let sink = Arc::clone(&play.last);
+    let log = Arc::clone(&play.log);
+    let names: Vec<Arc<str>> = play.world.devices().iter().map(|device| device.name().into()).collect();
     play.world.observe(Box::new(move |when, at, packet| {
-        let mut last = sink.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.len() == TRACED {
-            last.pop_front();
-        }
-        last.push_back(Traced { when, at, mad: packet.mad });
+        let node = names.get(at.node as usize).cloned().unwrap_or_else(|| "twin".into());
+        let what = What::Packet { at, node, packet: *packet };
+        log.lock().unwrap_or_else(PoisonError::into_inner).note(Traced { when, what });
     }));
     play.steps(make)?;
     play.world.reset_stats();
     let settle = play.world.now() + Duration::from_secs(scenario.expect.within_s);
     play.run_until(settle);
     let failures = play.failures();
+    let before_loop = play.before_loop.is_some();
     let last = play.before_loop.take().unwrap_or_else(|| play.traced());
-    Ok(Outcome { seed, failures, end: play.world.now(), last, world: play.world })
+    Ok(Outcome { seed, failures, end: play.world.now(), last, before_loop, world: play.world })
+}
+
+/// What has happened.
+struct Log {
+    /// The last events.
+    last: VecDeque<Traced>,
+    watch: Option<Watch>,
+}
+
+impl Log {
+    fn note(&mut self, event: Traced) {
+        if let Some(watch) = &mut self.watch {
+            watch(&event);
+        }
+        if self.last.len() == TRACED {
+            self.last.pop_front();
+        }
+        self.last.push_back(event);
+    }
 }
 
 /// A scenario under way.
@@ -138,15 +110,16 @@ struct Play<'a> {
     scenario: &'a Scenario,
     split: Vec<(End, End)>,
     names: BTreeMap<String, u32>,
-    /// The last packets.
-    last: Arc<Mutex<VecDeque<Traced>>>,
-    /// Those before the first forwarding loop.
+    log: Arc<Mutex<Log>>,
+    /// The last events before the first forwarding loop.
     before_loop: Option<Vec<Traced>>,
+    /// LIDs of end ports before the last step.
+    lids: BTreeMap<End, u16>,
 }
 
 impl Play<'_> {
     fn traced(&self) -> Vec<Traced> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).last.iter().cloned().collect()
     }
 
     /// Runs, and keeps what led to the first forwarding loop.
@@ -165,8 +138,16 @@ impl Play<'_> {
         let mut all: Vec<(u64, Fault)> = starts.collect();
         all.extend(scenario.step.iter().map(|step| (step.at_ms, step.fault.clone())));
         all.sort_by_key(|(at, _)| *at);
-        for (at, fault) in all {
+        let count = all.len();
+        for (number, (at, fault)) in all.into_iter().enumerate() {
             self.run_until(Timestamp::from_start(Duration::from_millis(at)));
+            if number + 1 == count {
+                self.lids = self.end_port_lids();
+            }
+            let words = toml::to_string(&fault).unwrap_or_default();
+            let what = What::Step(words.trim_end().replace('\n', ", "));
+            let step = Traced { when: self.world.now(), what };
+            self.log.lock().unwrap_or_else(PoisonError::into_inner).note(step);
             self.carry_out(&fault, make).map_err(|error| format!("step at {at} ms: {error}"))?;
         }
         Ok(())
@@ -203,6 +184,18 @@ impl Play<'_> {
                 let end = self.end(port)?;
                 self.world.relink(end);
             }
+            Fault::Connect { a, b } => {
+                let (a, b) = (self.end(a)?, self.end(b)?);
+                if !self.world.connect(a, b) {
+                    return Err("both ports must be free, and not the same".into());
+                }
+            }
+            Fault::Move { from, to } => {
+                let (from, to) = (self.end(from)?, self.end(to)?);
+                if !self.world.move_cable(from, to) {
+                    return Err("the first port must have a cable, the second must be free".into());
+                }
+            }
             Fault::PowerOff { node } => self.world.power_off(self.node(node)?),
             Fault::PowerOn { node } => self.world.power_on(self.node(node)?),
             Fault::Reset { node } => {
@@ -214,6 +207,11 @@ impl Play<'_> {
                 let (a, b) = (self.end(a)?, self.end(b)?);
                 self.world.swap_cables(a, b);
             }
+            Fault::Twin { of, at } => {
+                let (node, at) = (self.node(of)?, self.end(at)?);
+                self.twin(node, at)?;
+            }
+            Fault::Flood { nodes, times, within_ms } => self.flood(nodes, *times, *within_ms)?,
             Fault::Rename { node, name } => self.world.rename(self.node(node)?, name),
             Fault::Loss { share } => self.world.config_mut().loss = *share,
             Fault::Split { nodes } => {
@@ -224,18 +222,41 @@ impl Play<'_> {
                 let cables = std::mem::take(&mut self.split);
                 self.world.merge(&cables);
             }
-            Fault::Misbehave { node, how } => {
-                let node = self.node(node)?;
-                self.world.device_mut(node).quirks.push(how.quirk());
+            Fault::Hold { port, lid } => {
+                let end = self.end_port(port)?;
+                let device = self.world.device_mut(end.node);
+                device.ports[end.port.index()].info.base_lid.set(*lid);
+            }
+            Fault::Stray { node, lid, port } => {
+                let (index, block) = (self.node(node)?, lid / 64);
+                let switch = self.world.device_mut(index).switch.as_mut();
+                let switch = switch.ok_or_else(|| format!("`{node}` is no switch"))?;
+                let mut entries = switch.linear_block(block);
+                entries[usize::from(lid % 64)] = *port;
+                switch.set_linear_block(block, &entries);
+                let top = switch.info.linear_fdb_top.get();
+                switch.info.linear_fdb_top.set(top.max(*lid));
+            }
+            Fault::Misbehave { node, how } => self.quirk(node, how.quirk())?,
+            Fault::Silence { port } => {
+                self.end(port)?;
+                let quirk = Quirk { in_port: Some(port.1), ..Quirk::always(Misbehaviour::Silence) };
+                self.quirk(&port.0, quirk)?;
+            }
+            Fault::Tell { node, field, value } => self.quirk(node, field.told(*value))?,
+            Fault::Delay { node, by_ms } => {
+                self.quirk(node, Quirk::always(Misbehaviour::Late(Duration::from_millis(*by_ms))))?;
             }
             Fault::Behave { node } => {
                 let node = self.node(node)?;
                 self.world.device_mut(node).quirks.clear();
             }
             Fault::Heal => self.heal(),
-            Fault::Kill { .. } | Fault::Restart { .. } | Fault::Freeze { .. } | Fault::Thaw { .. } => {
-                self.manage(fault, make)?;
-            }
+            Fault::Kill { .. }
+            | Fault::Restart { .. }
+            | Fault::Freeze { .. }
+            | Fault::Thaw { .. }
+            | Fault::Reconfigure { .. } => self.manage(fault, make)?,
         }
         Ok(())
     }
@@ -250,7 +271,7 @@ impl Play<'_> {
                 let spec = &self.scenario.manager[*manager];
                 let node = self.node(&spec.node)?;
                 let port = *self.world.device(node).end_ports().start();
-                let agent = make(spec, self.world.now());
+                let agent = make(spec, self.world.now())?;
                 self.managers[*manager] = self.world.attach(End::new(node, port), agent);
             }
             Fault::Kill { manager } => {
@@ -264,9 +285,74 @@ impl Play<'_> {
                     self.world.freeze(id, matches!(fault, Fault::Freeze { .. }));
                 }
             }
+            Fault::Reconfigure { manager, config } => {
+                if let Some(id) = self.manager(*manager)? {
+                    let text = config.to_string();
+                    let now = self.world.now();
+                    let agent = self.world.any_agent_mut(id).ok_or("the manager is gone")?;
+                    agent.configure(&text, now)?;
+                    self.world.pump(id);
+                }
+            }
             _ => {}
         }
         Ok(())
+    }
+
+    /// An end port: port 0 of a switch, else the port that is named.
+    fn end_port(&self, (name, port): &PortName) -> Result<End, String> {
+        let node = self.node(name)?;
+        let range = self.world.device(node).end_ports();
+        if range.contains(port) {
+            return Ok(End::new(node, *port));
+        }
+        Err(format!("`{name}` has no end port {port}: expected {} to {}", range.start(), range.end()))
+    }
+
+    fn quirk(&mut self, node: &str, quirk: Quirk) -> Result<(), String> {
+        let node = self.node(node)?;
+        self.world.device_mut(node).quirks.push(quirk);
+        Ok(())
+    }
+
+    /// Plugs a second device with the identity of `node` in at `at`.
+    fn twin(&mut self, node: u32, at: End) -> Result<(), String> {
+        let mut twin = self.world.device(node).clone();
+        twin.ports.iter_mut().for_each(|port| port.set_state(PortState::Down, PortPhysState::Polling));
+        let port = *twin.end_ports().start().max(&1);
+        let twin = self.world.add_device(twin);
+        if self.world.connect(End::new(twin, port), at) {
+            Ok(())
+        } else {
+            Err("the port must be free".into())
+        }
+    }
+
+    fn flood(&mut self, nodes: &[String], times: u32, within_ms: u64) -> Result<(), String> {
+        let nodes: Vec<u32> = nodes.iter().map(|name| self.node(name)).collect::<Result<_, _>>()?;
+        let count = u64::from(times) * nodes.len() as u64;
+        let (start, gap) = (self.world.now(), Duration::from_millis(within_ms) / count.max(1) as u32);
+        let all = (0..times).flat_map(|_| nodes.iter().copied());
+        for (number, node) in all.enumerate() {
+            self.world.at(start + gap * number as u32, move |world| {
+                let name = world.device(node).name();
+                world.rename(node, &name);
+            });
+        }
+        Ok(())
+    }
+
+    /// LIDs of all end ports that have one.
+    fn end_port_lids(&self) -> BTreeMap<End, u16> {
+        let mut lids = BTreeMap::new();
+        for (node, device) in self.world.devices().iter().enumerate() {
+            for number in device.end_ports() {
+                let end = End::new(node as u32, number);
+                let lid = device.ports[end.port.index()].info.lid();
+                lids.extend(lid.map(|lid| (end, lid.get())));
+            }
+        }
+        lids
     }
 
     fn heal(&mut self) {
@@ -286,14 +372,19 @@ impl Play<'_> {
     }
 
     /// What does not hold.
-    fn failures(&self) -> Vec<String> {
+    fn failures(&mut self) -> Vec<String> {
         let expect = &self.scenario.expect;
         let mut failures = Vec::new();
         if expect.right {
-            let verdict = self.world.check();
-            if !verdict.is_right(false) {
-                failures.extend(verdict.to_string().lines().map(str::to_owned));
-            }
+            failures.extend(self.wrong());
+        }
+        if expect.same_lids {
+            let now = self.end_port_lids();
+            let moved = self.lids.iter().filter(|(end, lid)| now.get(end).is_some_and(|new| new != *lid));
+            failures.extend(moved.map(|(end, lid)| {
+                let name = self.world.device(end.node).name();
+                format!("{name}[{}] had LID {lid} and has LID {}", end.port, now[end])
+            }));
         }
         let loops = self.world.loops().0;
         failures.extend(
@@ -310,10 +401,61 @@ impl Play<'_> {
                 self.world.stats().sets()
             ));
         }
+        let told = self.world.stats().client_reregisters;
+        if told < expect.least_reregisters {
+            failures.push(format!(
+                "{told} ports told to register anew after the last step, at least {} expected",
+                expect.least_reregisters
+            ));
+        }
+        let sent = self.world.stats().total_sent();
+        if let Some(most) = expect.most_sent.filter(|most| sent > *most) {
+            failures.push(format!("{sent} datagrams sent after the last step, at most {most} expected"));
+        }
         if expect.one_master {
             failures.extend(self.masters());
         }
         failures
+    }
+
+    /// What is wrong with ports, LIDs and tables, apart from the nodes that need not be up.
+    fn wrong(&mut self) -> Vec<String> {
+        let apart: Vec<u32> = self
+            .scenario
+            .expect
+            .apart_from
+            .iter()
+            .flat_map(|name| {
+                let devices = self.world.devices().iter().enumerate();
+                devices
+                    .filter(|(_, device)| device.name() == *name)
+                    .map(|(node, _)| node as u32)
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        // As if they were gone; the ports that face them don't count either.
+        let mut facing = Vec::new();
+        for (a, b) in self.world.cables() {
+            facing.extend(
+                [(a, b), (b, a)]
+                    .into_iter()
+                    .filter(|(_, far)| apart.contains(&far.node))
+                    .map(|(near, _)| near),
+            );
+        }
+        for node in &apart {
+            self.world.device_mut(*node).dead = true;
+        }
+        let mut verdict = self.world.check();
+        verdict.findings.retain(|finding| !finding.ends().iter().any(|end| facing.contains(end)));
+        for node in &apart {
+            self.world.device_mut(*node).dead = false;
+        }
+        if verdict.is_right(false) {
+            Vec::new()
+        } else {
+            verdict.to_string().lines().map(str::to_owned).collect()
+        }
     }
 
     /// Parts with a manager that don't have exactly one master.
@@ -326,6 +468,10 @@ impl Play<'_> {
             else {
                 continue;
             };
+            // Whose port has no link can't know of anybody, and need not rule itself.
+            if !self.world.device(end.node).ports[end.port.index()].is_up() {
+                continue;
+            }
             let here = masters.entry(parts[end.node as usize]).or_default();
             if agent.is_master() {
                 here.push(&spec.node);

@@ -13,17 +13,23 @@ fn a_drawn_scenario_survives_its_own_file_and_the_seed_decides() {
 
 #[test]
 fn mistakes_in_a_file_are_told_with_their_place() {
+    const BASE: &str = "about = \"x\"\n[fabric]\nkind = \"line\"\nswitches = 2\nhosts = 1\n";
+    let step = |text: &str| format!("{BASE}[[step]]\nat_ms = 1\n{text}\n");
     for (text, expected) in [
-        ("about = 3", "line 1"),
-        ("about = \"x\"\n[fabric]\nkind = \"cube\"\n", "cube"),
-        ("about = \"x\"\ncolour = 1\n[fabric]\nkind = \"line\"\nswitches = 2\nhosts = 1\n", "colour"),
-        (
-            "about = \"x\"\n[fabric]\nkind = \"line\"\nswitches = 2\nhosts = 1\n[[step]]\nat_ms = 1\ndo = \"dance\"\n",
-            "dance",
-        ),
+        ("about = 3".to_owned(), "1:9: invalid type"),
+        ("about = \"x\"\n[fabric]\nkind = \"cube\"\n".to_owned(), "2:1: unknown variant `cube`"),
+        (format!("colour = 1\n{BASE}"), "1:1: unknown field `colour`"),
+        (format!("{BASE}depth = 1\n"), "2:1: unknown field `depth`"),
+        (step("do = \"dance\""), "6:1: unknown variant `dance`"),
+        (step("do = \"reset\"\nnode = \"S0\"\ncolour = 1"), "6:1: unknown field `colour`"),
+        (step("do = \"reset\""), "6:1: missing field `node`"),
+        (format!("{BASE}[expect]\nwithin = 1\n"), "7:1: unknown field `within`"),
+        (format!("{BASE}[[manager]]\nnode = \"H0\"\npriority = 300\n"), "8:12: invalid value"),
+        (format!("{BASE}[expect\n"), "6:8: "),
     ] {
-        let error = Scenario::parse(text).unwrap_err().to_string();
-        assert!(error.contains(expected), "{error}");
+        let error = Scenario::parse(&text).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}\n{text}");
+        assert_eq!(error.lines().count(), 1);
     }
 }
 

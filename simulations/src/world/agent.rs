@@ -45,6 +45,15 @@ pub trait Agent: Any + Send {
         true
     }
 
+    /// Reads a new configuration, as a daemon on SIGHUP.
+    ///
+    /// # Errors
+    /// What is wrong with it; nothing has changed then.
+    fn configure(&mut self, text: &str, now: Timestamp) -> Result<(), String> {
+        let _ = (text, now);
+        Err("this agent has no configuration".into())
+    }
+
     /// A datagram came in; its address is that of the sender.
     fn receive(&mut self, datagram: Datagram, now: Timestamp);
 
@@ -143,6 +152,11 @@ impl World {
     /// The agent as any agent; `None` when it is gone.
     pub fn any_agent(&self, id: AgentId) -> Option<&dyn Agent> {
         self.agents.get(id.0 as usize)?.agent.as_deref()
+    }
+
+    /// The agent as any agent, to be given something to do; [`World::pump`] afterwards.
+    pub fn any_agent_mut(&mut self, id: AgentId) -> Option<&mut dyn Agent> {
+        self.agents.get_mut(id.0 as usize)?.agent.as_deref_mut()
     }
 
     /// Where an agent is attached.

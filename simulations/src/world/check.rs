@@ -26,6 +26,16 @@ pub enum Finding {
     MtuTooLarge(End),
 }
 
+impl Finding {
+    /// The ports that it is about.
+    pub fn ends(&self) -> Vec<End> {
+        match *self {
+            Self::NotActive(end, _) | Self::NoLid(end) | Self::MtuTooLarge(end) => vec![end],
+            Self::SharedLid(_, a, b) | Self::MtuMismatch(a, b) => vec![a, b],
+        }
+    }
+}
+
 /// The result of [`World::check`].
 #[derive(Debug)]
 pub struct Verdict {

@@ -51,7 +51,7 @@ impl Packet {
     }
 
     /// As its receiver sees it. `p_key_index` and `path_bits` are the receiver's.
-    pub(super) fn received(&self, p_key_index: u16, path_bits: u8) -> Datagram {
+    pub fn received(&self, p_key_index: u16, path_bits: u8) -> Datagram {
         Datagram {
             address: Address {
                 lid: self.slid,

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail as the tests do")]
 
 mod bring_up;
+mod captures;
 mod faults;
 mod scenarios;

@@ -1,9 +1,11 @@
 //! Every scenario file, and scenarios drawn from seeds.
 
+use std::fmt::Write;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use simulated_manager::Manager;
-use simulations::scenario::{Outcome, Scenario, random, run};
+use simulations::scenario::{Outcome, Scenario, Traced, What, random, run, run_watched};
 
 /// Seeds that a plain test run plays, from 1 on; `RSM_CHAOS_SEEDS` plays more, `RSM_SEED` one alone.
 ///
@@ -12,7 +14,8 @@ use simulations::scenario::{Outcome, Scenario, random, run};
 const SEEDS: u64 = 105;
 
 fn play(scenario: &Scenario, seed: u64) -> Outcome {
-    run(scenario, seed, &mut Manager::of_scenario).unwrap()
+    run(scenario, seed, &mut Manager::of_scenario)
+        .unwrap_or_else(|error| panic!("{}: {error}", scenario.about))
 }
 
 #[test]
@@ -29,7 +32,7 @@ fn every_scenario_file_holds() {
         }
         count += 1;
     }
-    assert!(count >= 9, "{count} files");
+    assert!(count >= 37, "{count} files");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -57,15 +60,72 @@ fn drawn_scenarios_hold() {
     );
 }
 
+/// Everything that happens, a line each, with the bytes of each datagram.
+fn trace(scenario: &Scenario, seed: u64) -> (String, Outcome) {
+    let text = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&text);
+    let watch = Box::new(move |event: &Traced| {
+        let mut text = sink.lock().unwrap();
+        writeln!(text, "{event}").unwrap();
+        if let What::Packet { packet, .. } = &event.what {
+            writeln!(text, "{:x?}", packet.mad.bytes()).unwrap();
+        }
+    });
+    let outcome = run_watched(scenario, seed, &mut Manager::of_scenario, Some(watch)).unwrap();
+    (
+        Arc::try_unwrap(text).map_or_else(|text| text.lock().unwrap().clone(), |m| m.into_inner().unwrap()),
+        outcome,
+    )
+}
+
 #[test]
-fn the_same_seed_plays_the_same_run() {
+fn the_same_seed_plays_the_same_run_byte_for_byte() {
     for seed in [3, 4] {
         let scenario = random(seed);
-        let (one, two) = (play(&scenario, seed), play(&scenario, seed));
-        let bytes = |outcome: &Outcome| -> Vec<_> {
-            outcome.last.iter().map(|traced| (traced.when, traced.at, traced.mad)).collect()
-        };
-        assert_eq!(bytes(&one), bytes(&two), "RSM_SEED={seed}");
-        assert_eq!(one.failures, two.failures);
+        let (one, two) = (trace(&scenario, seed), trace(&scenario, seed));
+        assert!(one.0.lines().count() > 1000);
+        assert!(one.0 == two.0, "RSM_SEED={seed}");
+        assert_eq!(one.1.failures, two.1.failures);
+    }
+}
+
+/// Every id has its row, and every scenario and test that a row names is there.
+#[test]
+fn the_table_of_faults_is_true() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let table = std::fs::read_to_string(root.join("docs/faults.md")).unwrap();
+    for number in 1..=80 {
+        assert!(table.contains(&format!("\n| B{number:02} |")), "B{number:02}");
+    }
+    let mut sources = String::new();
+    for folder in ["mad", "routing", "sm-core", "simulations", "cli"] {
+        add_sources(&root.join(folder), &mut sources);
+    }
+    for name in table.split('`').skip(1).step_by(2) {
+        if name.ends_with(".toml") {
+            assert!(root.join("simulations/scenarios").join(name).is_file(), "{name}");
+        } else if name.starts_with('b') {
+            assert!(sources.contains(&format!("fn {name}(")), "{name}");
+        }
+    }
+    // And the other way round: a scenario that cites an id is named in its row.
+    for entry in std::fs::read_dir(root.join("simulations/scenarios")).unwrap() {
+        let path = entry.unwrap().path();
+        let about = Scenario::parse(&std::fs::read_to_string(&path).unwrap()).unwrap().about;
+        let file = path.file_name().unwrap().to_str().unwrap();
+        for row in table.lines().filter(|row| row.len() > 5 && about.contains(&row[2..5])) {
+            assert!(row.contains(file), "{file} is not named in: {row}");
+        }
+    }
+}
+
+fn add_sources(folder: &Path, sources: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            add_sources(&path, sources);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            *sources += &std::fs::read_to_string(path).unwrap();
+        }
     }
 }

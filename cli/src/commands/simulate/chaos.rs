@@ -1,22 +1,74 @@
-//! `rsm simulate chaos`: scenarios drawn from seeds, one after the other, and the seeds of those that fail.
+//! `rsm simulate chaos`: scenarios drawn from seeds, on all processors, and the seeds of those that fail.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use anyhow::Context;
 use simulated_manager::Manager;
-use simulations::scenario;
+use simulations::scenario::{self, Outcome as Played};
+use sm_core::config::{LogConfig, LogLevel};
 
+use super::scenario::explain;
 use crate::args::Chaos;
 use crate::failure::{Failure, Outcome};
-use crate::out;
+use crate::progress::Progress;
+use crate::{logging, out};
 
 pub(super) fn run(args: &Chaos) -> Outcome {
-    let mut failing: Vec<u64> = Vec::new();
-    for seed in args.from..args.from.saturating_add(args.seeds) {
-        let outcome = scenario::run(&scenario::random(seed), seed, &mut Manager::of_scenario)
-            .map_err(|error| anyhow::anyhow!("seed {seed}: {error}"))?;
-        if !outcome.is_right() {
-            out::write(&outcome.to_string())?;
-            failing.push(seed);
+    let log = logging::init(&LogConfig { level: LogLevel::Error, ..LogConfig::default() })?;
+    let progress = Progress::start(&log, "playing");
+    let end = args.from.saturating_add(args.seeds);
+    let next = AtomicU64::new(args.from);
+    let failed: Mutex<Vec<(u64, String)>> = Mutex::default();
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= end {
+                return;
+            }
+            let wrong = match played(seed) {
+                Ok(outcome) if outcome.is_right() => None,
+                Ok(outcome) => Some(outcome.failures.first().cloned().unwrap_or_default()),
+                Err(error) => Some(error),
+            };
+            let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+            failed.extend(wrong.map(|wrong| (seed, wrong)));
+            let count = failed.len();
+            progress.say(|| format!("{} of {}, {count} fail", seed - args.from + 1, args.seeds));
         }
+    };
+    thread::scope(|scope| {
+        let count = thread::available_parallelism().map_or(1, usize::from);
+        (0..count).for_each(|_| {
+            scope.spawn(work);
+        });
+    });
+    drop(progress);
+    let mut failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failed.sort();
+    for (seed, wrong) in &failed {
+        out::line(&format!("seed {seed}: {wrong}"))?;
     }
-    out::line(&format!("{} of {} seeds fail: {failing:?}", failing.len(), args.seeds))?;
-    if failing.is_empty() { Ok(()) } else { Err(Failure::Reported) }
+    if let Some((seed, _)) = failed.first() {
+        tell(*seed)?;
+    }
+    out::line(&format!("{} of {} seeds fail", failed.len(), args.seeds))?;
+    if failed.is_empty() { Ok(()) } else { Err(Failure::Reported) }
+}
+
+fn played(seed: u64) -> Result<Played, String> {
+    scenario::run(&scenario::random(seed), seed, &mut Manager::of_scenario)
+}
+
+/// Tells one failure whole, and leaves its schedule as a file to play with.
+fn tell(seed: u64) -> Outcome {
+    let drawn = scenario::random(seed);
+    let outcome = played(seed).map_err(|error| anyhow::anyhow!("seed {seed}: {error}"))?;
+    out::line("")?;
+    explain(&drawn, &outcome, "drawn", None)?;
+    let path = std::env::temp_dir().join(format!("rsm-drawn-seed-{seed}.toml"));
+    let text = toml::to_string(&drawn).context("the schedule as text")?;
+    std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+    out::line(&format!("The schedule: {} (to be played with --seed {seed})\n", path.display()))
 }

@@ -2,6 +2,7 @@
 
 mod chaos;
 mod scenario;
+mod trace;
 mod traffic;
 
 use crate::args::Simulate;

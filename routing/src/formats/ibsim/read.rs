@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use mad::types::{Guid, Lid, LinkSpeed, LinkWidthSet, NodeType, PortNum};
 
@@ -37,49 +36,40 @@ pub fn read(file: &str, text: &str) -> Result<Loaded, FormatError> {
 /// A line that ibsim would refuse: a bad number, a port beyond the node's, an unknown peer, ends that disagree, an alias
 /// twice, includes deeper than nine.
 pub fn read_with(file: &str, text: &str, includes: &Includes<'_>) -> Result<Loaded, FormatError> {
-    let mut texts = Vec::new();
-    collect(file, text, includes, &mut texts)?;
+    let mut included = Vec::new();
+    find_includes(file, text, includes, 0, &mut included)?;
     let mut reader = Reader::default();
-    for (file, number, line) in &texts {
-        reader.line(Cursor::new(file, *number, line))?;
-    }
+    reader.text(file, text, &mut included.iter())?;
     reader.finish(file)
 }
 
 /// Files may be nested so deep.
 const MOST_INCLUDES: usize = 9;
 
-type Lines = Vec<(Arc<str>, usize, String)>;
+/// An included file: name and text.
+type Included = (String, String);
 
-fn collect(file: &str, text: &str, includes: &Includes<'_>, out: &mut Lines) -> Result<(), FormatError> {
-    // A stack in place of recursion, so that a file including itself ends as an error.
-    let lines = |file: &str, text: &str| -> Lines {
-        let file: Arc<str> = file.into();
-        let numbered = text.lines().enumerate().map(|(i, line)| (Arc::clone(&file), i + 1, line.to_owned()));
-        let mut lines: Lines = numbered.collect();
-        lines.reverse();
-        lines
-    };
-    let mut stack = vec![lines(file, text)];
-    while let Some(top) = stack.last_mut() {
-        let Some((file, number, line)) = top.pop() else {
-            stack.pop();
-            continue;
-        };
-        if !line.starts_with("include") {
-            out.push((file, number, line));
-            continue;
-        }
-        let mut at = Cursor::new(&file, number, &line);
+/// Reads all included files, in the order in which they are included. The depth is bounded, so that a file including itself
+/// ends as an error.
+fn find_includes(
+    file: &str,
+    text: &str,
+    includes: &Includes<'_>,
+    depth: usize,
+    out: &mut Vec<Included>,
+) -> Result<(), FormatError> {
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| line.starts_with("include")) {
+        let mut at = Cursor::new(file, index + 1, line);
         at.take("include");
         at.blanks();
         let name = at.quoted("a file name")?;
-        if stack.len() > MOST_INCLUDES {
+        if depth == MOST_INCLUDES {
             return Err(at.error_with("one include more", "at most nine files one inside the other"));
         }
         let inner = includes(name)
             .map_err(|error| at.error_with(format!("`{name}`: {error}"), "a file that can be read"))?;
-        stack.push(lines(name, &inner));
+        out.push((name.to_owned(), inner.clone()));
+        find_includes(name, &inner, includes, depth + 1, out)?;
     }
     Ok(())
 }
@@ -134,6 +124,23 @@ fn kind_index(kind: NodeType) -> usize {
 }
 
 impl<'a> Reader<'a> {
+    /// All lines of a file, with the files that it includes in their places.
+    fn text(
+        &mut self,
+        file: &'a str,
+        text: &'a str,
+        included: &mut std::slice::Iter<'a, Included>,
+    ) -> Result<(), FormatError> {
+        for (index, line) in text.lines().enumerate() {
+            if !line.starts_with("include") {
+                self.line(Cursor::new(file, index + 1, line))?;
+            } else if let Some((name, inner)) = included.next() {
+                self.text(name, inner, included)?;
+            }
+        }
+        Ok(())
+    }
+
     fn line(&mut self, mut at: Cursor<'a>) -> Result<(), FormatError> {
         let rest = at.rest();
         if rest.starts_with('#') {
