@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use mad::types::Guid;
+use mad::types::{Guid, Lid};
 use sm_core::config::LogLevel;
 
 pub(crate) use generate::{FileFormat, Generate, Kind, Variation};
@@ -30,6 +30,8 @@ pub(crate) enum Command {
     Plan(Plan),
     /// Print the topology of the fabric as ibnetdiscover does; changes nothing and needs no subnet manager
     Discover(Discover),
+    /// Ask subnet administration, as saquery does: nodes, ports, links, paths, groups, services, tables
+    Query(Query),
     /// List InfiniBand devices and ports of this host
     Devices(Devices),
     /// Show or check the configuration
@@ -137,6 +139,126 @@ pub(crate) enum TopologyFormat {
     Json,
     /// Graphviz
     Dot,
+}
+
+/// `rsm query`.
+#[derive(Debug, Args)]
+pub(crate) struct Query {
+    #[command(subcommand)]
+    pub(crate) kind: QueryKind,
+    /// Device name as `rsm devices` lists it [default: the first with a usable port]
+    #[arg(long, value_name = "NAME", global = true)]
+    pub(crate) device: Option<String>,
+    /// Port of the device
+    #[arg(long, value_name = "N", global = true, value_parser = clap::value_parser!(u8).range(1..=254))]
+    pub(crate) port: Option<u8>,
+    /// SM_Key, for what only trusted clients may see: P_Keys, members of groups, keys of services
+    #[arg(long, value_name = "HEX", global = true, value_parser = key)]
+    pub(crate) sm_key: Option<u64>,
+    /// Print an array of objects with all fields
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print each record in hexadecimal, as it lay in the answer
+    #[arg(long, global = true, conflicts_with = "json")]
+    pub(crate) raw: bool,
+}
+
+/// Kinds of records.
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueryKind {
+    /// Nodes
+    Node(NodeChoice),
+    /// Ports: states, speeds, MTUs
+    Port(NodeChoice),
+    /// Links that are up
+    Link(NodeChoice),
+    /// Paths between two ports, each named by LID, 0xGUID or node name; from all or to all where it is left out
+    Path {
+        /// The source
+        #[arg(long, value_name = "PORT")]
+        from: Option<String>,
+        /// The destination
+        #[arg(long, value_name = "PORT")]
+        to: Option<String>,
+    },
+    /// Multicast groups; with --sm-key their members
+    Mcast {
+        /// Group
+        #[arg(long, value_name = "MGID")]
+        mgid: Option<std::net::Ipv6Addr>,
+    },
+    /// Registered services
+    Service {
+        /// ServiceName
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+    },
+    /// Subscriptions to notices
+    Inform(NodeChoice),
+    /// Switches
+    Switch(NodeChoice),
+    /// Linear forwarding tables
+    Lft(NodeChoice),
+    /// Multicast forwarding tables
+    Mft(NodeChoice),
+    /// GUIDs of ports, aliases included
+    Guids(NodeChoice),
+    /// P_Key tables; needs --sm-key
+    Pkey(NodeChoice),
+    /// SL-to-VL mapping tables
+    Slvl(NodeChoice),
+    /// VL arbitration tables
+    Vlarb(NodeChoice),
+    /// Subnet managers
+    Sm,
+    /// What subnet administration can do
+    ClassPortInfo,
+}
+
+/// Which nodes are meant; none of these: all.
+#[derive(Clone, Debug, Default, Args)]
+#[group(multiple = false)]
+pub(crate) struct NodeChoice {
+    /// Node name, as its NodeDescription says
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Node or port GUID
+    #[arg(long, value_name = "GUID", value_parser = real_guid)]
+    pub(crate) guid: Option<Guid>,
+    /// LID of a port
+    #[arg(long, value_name = "LID", value_parser = lid)]
+    pub(crate) lid: Option<Lid>,
+}
+
+impl NodeChoice {
+    /// What a single word means: a LID, a GUID with 0x before it, or a name.
+    pub(crate) fn from_word(word: &str) -> Self {
+        if let Ok(lid) = lid(word) {
+            return Self { lid: Some(lid), ..Self::default() };
+        }
+        match real_guid(word) {
+            Ok(guid) if word.starts_with("0x") => Self { guid: Some(guid), ..Self::default() },
+            _ => Self { name: Some(word.to_owned()), ..Self::default() },
+        }
+    }
+}
+
+/// A 64-bit key in hexadecimal, with or without 0x before it.
+fn key(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = if plain { u64::from_str_radix(digits, 16).ok() } else { None };
+    number.ok_or_else(|| "a key is up to 16 hexadecimal digits".to_owned())
+}
+
+/// A unicast LID, decimal, or hexadecimal with 0x before it.
+fn lid(text: &str) -> Result<Lid, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) if digits.len() <= 4 => u16::from_str_radix(digits, 16).ok(),
+        Some(_) => None,
+        None => text.parse().ok(),
+    };
+    number.and_then(Lid::new).ok_or_else(|| "a LID is 1 to 49151, or 0x0001 to 0xbfff".to_owned())
 }
 
 /// `rsm route`.

@@ -87,10 +87,10 @@ impl EndPort {
 
     /// A P_Key by which packets pass between the ports: `wanted`, or the first that fits. The membership bit plays no part
     /// in the comparison, but one of the two has to be a full member (B45). A port whose table is not known counts as a
-    /// full member of every partition.
+    /// full member of every partition; one whose table is known to hold no key is in none.
     pub fn common_pkey(&self, other: &Self, wanted: Option<PKey>) -> Option<PKey> {
         let fits = |key: PKey| wanted.is_none_or(|wanted| wanted.base() == key.base());
-        match (self.pkeys.is_empty(), other.pkeys.is_empty()) {
+        match (self.pkey_table.is_empty(), other.pkey_table.is_empty()) {
             (true, true) => Some(wanted.unwrap_or(PKey::DEFAULT_FULL)).filter(|key| key.is_valid()),
             (true, false) => other.pkeys.iter().copied().find(|key| fits(*key)),
             (false, true) => self.pkeys.iter().copied().find(|key| fits(*key)),
@@ -104,7 +104,8 @@ impl EndPort {
 
     /// Whether the port is a member of a partition, full or limited; a port whose table is not known counts as one.
     pub fn has_partition(&self, key: PKey) -> bool {
-        key.is_valid() && (self.pkeys.is_empty() || self.pkeys.iter().any(|own| own.base() == key.base()))
+        key.is_valid()
+            && (self.pkey_table.is_empty() || self.pkeys.iter().any(|own| own.base() == key.base()))
     }
 
     /// Whether the ports have any partition in common.
@@ -160,12 +161,13 @@ impl Snapshot {
         Self { generation, observed, graph, routes, sm, multicast, ends, links, by_lid, by_port_guid }
     }
 
-    /// The same with the P_Key tables of the end ports that are in `tables`.
+    /// The same with other P_Key tables of the end ports that are in `tables`.
+    #[cfg(test)]
     #[must_use]
-    pub fn with_pkeys(mut self, tables: &HashMap<PortRef, Vec<PKey>>) -> Self {
+    pub(crate) fn with_pkeys(mut self, tables: &HashMap<PortRef, Vec<PKey>>) -> Self {
         for port in &mut self.ends {
             if let Some(table) = tables.get(&port.end) {
-                port.pkeys = table.iter().copied().filter(|key| key.is_valid()).collect();
+                port.pkeys = valid(table);
                 port.pkey_table = table.as_slice().into();
             }
         }
@@ -230,9 +232,12 @@ impl Snapshot {
     }
 }
 
+fn valid(table: &[PKey]) -> Arc<[PKey]> {
+    table.iter().copied().filter(|key| key.is_valid()).collect()
+}
+
 fn end_ports(observed: &Observed, graph: &SwitchGraph) -> Vec<EndPort> {
     let fabric = &observed.fabric;
-    let unknown: Arc<[PKey]> = Arc::from([]);
     let mut ends = Vec::new();
     for (node, facts) in fabric.nodes() {
         for (number, port) in facts.end_ports() {
@@ -248,7 +253,8 @@ fn end_ports(observed: &Observed, graph: &SwitchGraph) -> Vec<EndPort> {
                 (switch, peer.map_or(0, |peer| peer.port.0), peer, Limits::of_link(fabric, end))
             };
             let lmc = port.lmc.min(7);
-            let (pkeys, pkey_table) = (Arc::clone(&unknown), Arc::clone(&unknown));
+            let table = observed.node(node).map_or_else(Vec::new, |n| n.tables.pkeys_of(number));
+            let (pkeys, pkey_table) = (valid(&table), Arc::from(table));
             ends.push(EndPort {
                 end,
                 lid,

@@ -155,6 +155,7 @@ fn observed_node(node: &Node) -> ObservedNode {
             .enumerate()
             .map(|(n, port)| Some(port_info(n as u8, port.as_ref()?)))
             .collect(),
+        tables: sm_core::observed::NodeTables::default(),
         path: DirectedPath::LOCAL,
         entry_port: entry,
     }

@@ -8,6 +8,7 @@ mod emulate;
 mod generate;
 mod offline;
 mod plan;
+mod query;
 mod run;
 mod simulate;
 #[cfg(feature = "verbs")]
@@ -25,6 +26,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Discover(args) => discover::run(&args),
         Command::Emulate(args) => emulate::run(&args),
         Command::Generate(args) => generate::run(&args),
+        Command::Query(args) => query::run(&args),
         Command::Route(args) => offline::route(&args),
         Command::Verify(args) => offline::verify(&args),
         Command::Plan(args) => plan::run(&args),

@@ -23,6 +23,12 @@ fn values_that_cannot_be_meant_are_usage_errors() {
     usage(&["run", "--log-level", "loud"], "'loud' for '--log-level <LEVEL>'");
     usage(&["discover", "--format", "xml"], "'xml' for '--format <FORMAT>'");
     usage(&["run", "--guid", "0x1", "--device", "mlx5_0"], "cannot be used with");
+    usage(&["query", "lft", "--lid", "0"], "a LID is 1 to 49151");
+    usage(&["query", "node", "--sm-key", "1g"], "a key is up to 16 hexadecimal digits");
+    usage(&["query", "node", "--lid", "1", "--name", "H1"], "cannot be used with");
+    usage(&["query", "mcast", "--mgid", "ff12"], "'ff12' for '--mgid <MGID>'");
+    usage(&["query", "service", "--lid", "1"], "unexpected argument '--lid'");
+    usage(&["query", "nodes"], "unrecognized subcommand 'nodes'");
     usage(&["walk"], "unrecognized subcommand 'walk'");
     usage(&["run", "--onec"], "unexpected argument '--onec'");
 }

@@ -30,6 +30,7 @@ fn help_of_every_command_names_its_flags() {
         ),
         ("plan", "--config --device --port --guid --engine --json"),
         ("discover", "--device --port --guid --format"),
+        ("query", "--device --port --sm-key --json --raw"),
         ("devices", "--json"),
         ("demo", "--log-level"),
     ] {

@@ -77,6 +77,13 @@ impl Emulator {
         self.spawn(node, program, args).finish()
     }
 
+    /// Starts `rsm run` on a node, with a state directory of its own.
+    pub(crate) fn rsm(&self, node: &str, args: &[&str]) -> Running {
+        let mut command = self.command(node, env!("CARGO_BIN_EXE_rsm"));
+        command.args(["run", "--state-dir", "state"]).args(args);
+        Running::start(command)
+    }
+
     /// Starts opensm on a node and waits for its `SUBNET UP`.
     pub(crate) fn opensm(&self, node: &str, args: &[&str]) -> OpenSm {
         let log = self.dir.path().join(format!("opensm{}.log", self.runs.fetch_add(1, Ordering::Relaxed)));

@@ -17,6 +17,8 @@ mod emulate;
 mod generate;
 mod harness;
 mod look;
+mod osmtest;
+mod query;
 mod umad_device;
 
 /// An example program of this crate; cargo builds them with the tests.

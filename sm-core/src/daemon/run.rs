@@ -15,8 +15,8 @@ use super::receiver::ReceiverThread;
 use super::sa::{Channels, SaThread};
 use super::walk::first_tid;
 use super::{DaemonError, Hooks, Setup};
-use crate::multicast::MulticastDemand;
 use crate::plan::{self, Plan, PlanError, PlanInput};
+use crate::sa::Wish;
 use crate::settings::SmSettings;
 use crate::sm::{Event, Report, Sm};
 
@@ -66,7 +66,7 @@ struct Daemon<'a> {
     sm: Sm,
     performer: Performer<'a>,
     plans: Receiver<Box<Result<Plan, PlanError>>>,
-    demands: Receiver<Arc<MulticastDemand>>,
+    wishes: Receiver<Wish>,
     planner: Option<JoinHandle<()>>,
     receiver: ReceiverThread,
     sa: Option<SaThread>,
@@ -81,13 +81,13 @@ impl<'a> Daemon<'a> {
         let receiver = ReceiverThread::start(&setup.transport)?;
         let snapshot = Arc::new(ArcSwapOption::empty());
         let (notices_in, notices) = bounded(NOTICES);
-        let (demands_in, demands) = bounded(1);
+        let (wishes_in, wishes) = bounded(1);
         let (restores, restored_in) = bounded(RESTORES);
         let _ = restores.send(registrations);
         let channels = Channels {
             queries: receiver.queries.clone(),
             notices,
-            demands: demands_in,
+            wishes: wishes_in,
             restores: restored_in,
             keeper: keeper.jobs(),
             epoch: epoch(start),
@@ -115,7 +115,7 @@ impl<'a> Daemon<'a> {
                 report: None,
             },
             plans,
-            demands,
+            wishes,
             planner: Some(planner),
             receiver,
             sa: Some(sa),
@@ -147,8 +147,11 @@ impl<'a> Daemon<'a> {
                 recv(self.plans) -> plan => {
                     event = Some(Event::Planned(plan.map_err(|_| DaemonError::ThreadEnded("planner"))?));
                 }
-                recv(self.demands) -> demand => {
-                    event = Some(Event::Multicast(demand.map_err(|_| DaemonError::ThreadEnded("sa"))?));
+                recv(self.wishes) -> wish => {
+                    event = Some(match wish.map_err(|_| DaemonError::ThreadEnded("sa"))? {
+                        Wish::Multicast(demand) => Event::Multicast(demand),
+                        Wish::QosTables(nodes) => Event::QosTables(nodes),
+                    });
                 }
                 recv(control) -> control => match control {
                     Ok(Control::Sweep) => event = Some(Event::SweepRequested),

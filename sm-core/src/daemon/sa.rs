@@ -1,5 +1,6 @@
 //! The thread that answers subnet administration from the last snapshot.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -8,14 +9,13 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwapOption;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use mad::transport::{Datagram, Transport};
-use mad::types::Timestamp;
+use mad::types::{Guid, Timestamp};
 use mad::wire::Method;
 use mad::wire::smp::Notice;
 
 use super::DaemonError;
 use super::keeper::Job;
-use crate::multicast::MulticastDemand;
-use crate::sa::{Server, ServerConfig};
+use crate::sa::{Server, ServerConfig, Wish};
 use crate::snapshot::Snapshot;
 use crate::store::{Entries, Epoch};
 
@@ -36,8 +36,8 @@ pub(super) struct Channels {
     pub(super) queries: Receiver<Datagram>,
     /// Traps that subscribers may want to hear of. Those too many are dropped.
     pub(super) notices: Receiver<Notice>,
-    /// The groups to carry, whenever they changed. One waits at most; what changes meanwhile is in the next.
-    pub(super) demands: Sender<Arc<MulticastDemand>>,
+    /// What the subnet manager is to do. One wish waits at most; what comes up meanwhile is in the next.
+    pub(super) wishes: Sender<Wish>,
     /// Registrations to go on with; sent before the picture that they belong to.
     pub(super) restores: Receiver<Entries>,
     /// Where changed registrations are kept.
@@ -85,6 +85,15 @@ impl Drop for SaThread {
     }
 }
 
+/// What the subnet manager was told.
+#[derive(Default)]
+struct Told {
+    /// Generation of the groups.
+    groups: u64,
+    /// Nodes to be read that it was not told yet.
+    unread: BTreeSet<Guid>,
+}
+
 struct Work {
     transport: Arc<dyn Transport>,
     channels: Channels,
@@ -98,7 +107,7 @@ impl Work {
     }
 
     fn run(self, mut server: Server) {
-        let (mut sent, mut more) = (0, false);
+        let (mut told, mut more) = (Told::default(), false);
         while !self.stop.load(Ordering::Acquire) {
             let idle = server.deadline().map_or(TURN, |at| (at - self.now()).min(TURN));
             let wait = if more { Duration::ZERO } else { idle };
@@ -117,7 +126,7 @@ impl Work {
                 server.notice(&notice);
             }
             more = self.send(&mut server);
-            self.demand(&server, &mut sent);
+            self.wish(&mut server, &mut told);
         }
     }
 
@@ -152,15 +161,22 @@ impl Work {
         }
     }
 
-    /// Tells which groups there are, when that has changed. While the last demand still waits, the next turn tells it.
-    fn demand(&self, server: &Server, sent: &mut u64) {
+    /// Tells what is wished. While the last wish still waits, the next turn tells it.
+    fn wish(&self, server: &mut Server, told: &mut Told) {
+        told.unread.append(&mut server.take_unread());
         let generation = server.registry().groups.generation();
-        if generation != *sent {
-            match self.channels.demands.try_send(Arc::new(server.demand())) {
-                Ok(()) | Err(TrySendError::Disconnected(_)) => *sent = generation,
-                Err(TrySendError::Full(_)) => {}
-            }
+        if generation != told.groups && !self.tell(Wish::Multicast(Arc::new(server.demand()))) {
+            return;
         }
+        told.groups = generation;
+        if !told.unread.is_empty() && self.tell(Wish::QosTables(told.unread.clone())) {
+            told.unread.clear();
+        }
+    }
+
+    /// Whether the wish was taken, or nobody is there any more to take it.
+    fn tell(&self, wish: Wish) -> bool {
+        !matches!(self.channels.wishes.try_send(wish), Err(TrySendError::Full(_)))
     }
 
     /// Before the first snapshot there is nothing to answer from: the sender asks again.

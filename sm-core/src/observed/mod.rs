@@ -5,12 +5,14 @@
 
 use std::collections::BTreeMap;
 
+mod tables;
 mod update;
 
 use mad::types::{DirectedPath, Guid, PortNum};
 use mad::wire::smp::{NodeInfo, PortInfo, SmInfo, SwitchInfo};
 use routing::fabric::{Fabric, NodeId, PortRef};
 
+pub use tables::{NodeTables, PortTable, has_arbitration_block};
 pub use update::description_text;
 
 /// A node as it answered.
@@ -24,6 +26,8 @@ pub struct ObservedNode {
     pub switch_info: Option<SwitchInfo>,
     /// PortInfo by port number; `None` for ports that were not read or did not answer. Entry 0 is used by switches only.
     pub ports: Vec<Option<PortInfo>>,
+    /// Tables of its ports.
+    pub tables: NodeTables,
     /// The directed route by which the node is reached.
     pub path: DirectedPath,
     /// The port of the node by which that route enters.
@@ -34,6 +38,12 @@ impl ObservedNode {
     /// PortInfo of a port, where it was read.
     pub fn port_info(&self, port: PortNum) -> Option<&PortInfo> {
         self.ports.get(port.index())?.as_ref()
+    }
+
+    /// Whether a port can have SL-to-VL and VL arbitration tables: a base port 0 has no lanes to arbitrate.
+    pub fn has_qos_tables(&self, port: PortNum) -> bool {
+        let base = self.switch_info.is_some_and(|info| info.enhanced_port_0() == 0);
+        !(base && port == PortNum::MANAGEMENT)
     }
 }
 

@@ -54,6 +54,7 @@ impl Observed {
                 description: [0; 64],
                 switch_info: None,
                 ports: vec![None; ports],
+                tables: super::NodeTables::default(),
                 path,
                 entry_port: info.local_port_num(),
             },

@@ -8,7 +8,8 @@ use mad::types::{Lid, QKey, Timestamp};
 use mad::wire::ids::sa;
 use mad::wire::sa::{
     ClassPortInfo, GuidInfoRecord, LinearForwardingTableRecord, LinkRecord, MulticastForwardingTableRecord,
-    NodeRecord, PKeyTableRecord, PortInfoRecord, Record, SA_DATA_LEN, SaMad, SmInfoRecord, SwitchInfoRecord,
+    NodeRecord, PKeyTableRecord, PortInfoRecord, Record, SA_DATA_LEN, SaMad, SlToVlMappingTableRecord,
+    SmInfoRecord, SwitchInfoRecord, VlArbitrationTableRecord,
 };
 use mad::wire::smp::SmState;
 use mad::wire::{Attribute, Method, Status};
@@ -123,7 +124,11 @@ fn finish(
     reply: impl FnOnce(&Context<'_>) -> Result<Reply, Status>,
 ) -> Answer {
     let mad = &request.mad;
-    if mad.header.method().is_response() || snapshot.sm.state != SmState::Master.to_wire() {
+    let master = snapshot.sm.state == SmState::Master.to_wire();
+    // Whoever tries keys is not told whether it was near.
+    let key = mad.sm_key.get();
+    let forged = key != 0 && key != snapshot.sm.sm_key;
+    if mad.header.method().is_response() || !master || forged {
         return Answer::Silence;
     }
     let reply = match admit(snapshot, request) {
@@ -189,6 +194,12 @@ fn read(
         // Which keys a port holds is what an attacker wants to know.
         sa::PKEY_TABLE_RECORD if !context.trusted => Err(Status::SA_REQ_INVALID),
         sa::PKEY_TABLE_RECORD => records::answer::<PKeyTableRecord>(context, mad, TABLE_LIMIT),
+        sa::SL_TO_VL_MAPPING_TABLE_RECORD => {
+            records::answer::<SlToVlMappingTableRecord>(context, mad, TABLE_LIMIT)
+        }
+        sa::VL_ARBITRATION_TABLE_RECORD => {
+            records::answer::<VlArbitrationTableRecord>(context, mad, TABLE_LIMIT)
+        }
         sa::LINK_RECORD => records::answer::<LinkRecord>(context, mad, TABLE_LIMIT),
         sa::SM_INFO_RECORD => records::answer::<SmInfoRecord>(context, mad, TABLE_LIMIT),
         sa::PATH_RECORD => paths::answer(context, &registry.groups, mad, TABLE_LIMIT),

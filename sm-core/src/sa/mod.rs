@@ -12,12 +12,14 @@ pub mod registry;
 mod reports;
 mod selector;
 mod server;
+mod wish;
 
 pub use answer::{Answer, Request, answer, serve};
 pub use paths::{Path, PathQuery, Side, Wanted};
 pub use registry::Registry;
 pub use selector::Bound;
 pub use server::{Server, ServerConfig, ServerStatistics};
+pub use wish::Wish;
 
 #[cfg(test)]
 mod tests;

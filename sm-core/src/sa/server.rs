@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use mad::rmpp::{Direction, Event, Peer, Rmpp, RmppConfig, SendError};
 use mad::transport::{Address, Datagram};
@@ -12,6 +13,7 @@ use mad::wire::{Method, MgmtClass, Status};
 
 use super::answer::{Answer, Request, refuse, serve};
 use super::fair::FairQueue;
+use super::records::unread;
 use super::registry::{GroupEvent, Registry};
 use super::reports::Reports;
 use crate::multicast::MulticastDemand;
@@ -81,8 +83,17 @@ pub struct Server {
     rmpp: Rmpp,
     transfers: HashMap<Peer, usize>,
     reports: Reports,
+    /// Requests that wait until the tables that they ask for were read, and until when at most.
+    held: VecDeque<(Timestamp, Request)>,
+    /// Nodes whose tables are to be read for them.
+    unread: BTreeSet<Guid>,
     statistics: ServerStatistics,
 }
+
+/// How long a request waits for tables to be read. Then it is answered BUSY, and comes again.
+const MOST_HELD: Duration = Duration::from_secs(2);
+/// Requests that wait for tables at most; beyond, BUSY at once.
+const HELD: usize = 256;
 
 impl Server {
     /// A server with nothing to do.
@@ -97,6 +108,8 @@ impl Server {
             rmpp: Rmpp::new(config.rmpp),
             transfers: HashMap::new(),
             reports: Reports::default(),
+            held: VecDeque::new(),
+            unread: BTreeSet::new(),
             statistics: ServerStatistics::default(),
         }
     }
@@ -147,6 +160,9 @@ impl Server {
         }
         self.registry.settle(snapshot, now);
         self.report_groups();
+        for (_, request) in std::mem::take(&mut self.held) {
+            self.queue_request(request, now);
+        }
     }
 
     /// Takes a datagram of the subnet administration class. `snapshot` answers it and everything that still waits. After
@@ -174,7 +190,9 @@ impl Server {
 
     fn queue_request(&mut self, request: Request, now: Timestamp) {
         let requester = (request.source.lid, request.source.qpn);
-        if self.waiting.line(&requester).any(|waiting| waiting.mad == request.mad) {
+        let held =
+            || self.held.iter().any(|(_, held)| held.source == request.source && held.mad == request.mad);
+        if self.waiting.line(&requester).any(|waiting| waiting.mad == request.mad) || held() {
             self.statistics.duplicates += 1;
             return;
         }
@@ -182,6 +200,22 @@ impl Server {
             self.statistics.busy += 1;
             self.queue_answer(&lost, refuse(&lost.mad, Status::BUSY), now);
         }
+    }
+
+    /// Nodes whose SL-to-VL and VL arbitration tables are to be read; each is named once.
+    pub fn take_unread(&mut self) -> BTreeSet<Guid> {
+        std::mem::take(&mut self.unread)
+    }
+
+    /// Puts a request aside when what it asks for was not read from the fabric yet; gives it back when it can be answered.
+    fn hold(&mut self, snapshot: &Snapshot, request: Request, now: Timestamp) -> Option<Request> {
+        let mut unread = unread(snapshot, &request.mad);
+        if unread.is_empty() || self.held.len() >= HELD {
+            return Some(request);
+        }
+        self.unread.append(&mut unread);
+        self.held.push_back((now + MOST_HELD, request));
+        None
     }
 
     /// The groups that switches are to carry.
@@ -206,6 +240,10 @@ impl Server {
         if self.rmpp.deadline().is_some_and(|deadline| deadline <= now) {
             self.rmpp.expired(now);
         }
+        while let Some((_, request)) = self.held.pop_front_if(|(until, _)| *until <= now) {
+            self.statistics.busy += 1;
+            self.queue_answer(&request, refuse(&request.mad, Status::BUSY), now);
+        }
         loop {
             self.take_transfer_events(now);
             if let Some(datagram) = self.outgoing.pop_front() {
@@ -219,6 +257,7 @@ impl Server {
             }
             let request = self.waiting.pop()?;
             let snapshot = self.snapshot.clone()?;
+            let Some(request) = self.hold(&snapshot, request, now) else { continue };
             let answer = serve(&snapshot, &mut self.registry, &request, now);
             self.queue_answer(&request, answer, now);
             self.report_groups();
@@ -227,7 +266,8 @@ impl Server {
 
     /// When [`Server::poll_send`] should be called next although nothing was received; `None`: not before that.
     pub fn deadline(&self) -> Option<Timestamp> {
-        let deadlines = [self.rmpp.deadline(), self.reports.deadline(), self.registry.deadline()];
+        let held = self.held.front().map(|(until, _)| *until);
+        let deadlines = [self.rmpp.deadline(), self.reports.deadline(), self.registry.deadline(), held];
         deadlines.into_iter().flatten().min()
     }
 

@@ -1,9 +1,11 @@
 //! What goes into the state machine and what comes out.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mad::transport::{Datagram, Received};
+use mad::types::Guid;
 use mad::wire::smp::Notice;
 
 use super::report::Report;
@@ -32,6 +34,8 @@ pub enum Event {
     },
     /// The multicast groups that the switches are to carry.
     Multicast(Arc<MulticastDemand>),
+    /// Nodes, by NodeGUID, whose SL-to-VL and VL arbitration tables are to be read.
+    QosTables(BTreeSet<Guid>),
     /// Somebody wants a full sweep.
     SweepRequested,
     /// New settings.

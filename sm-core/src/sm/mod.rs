@@ -76,10 +76,10 @@ enum Token {
 #[derive(Debug)]
 enum Phase {
     Idle,
-    Sweeping(Sweep),
+    Sweeping(Box<Sweep>),
     /// The plan is being made elsewhere.
     Planning,
-    Applying(Apply),
+    Applying(Box<Apply>),
     /// Multicast tables are sent.
     Multicast(Box<MulticastApply>),
 }
@@ -136,6 +136,8 @@ pub struct Sm {
     tell: Tell,
     /// Ports that came up between their reading and the clearing of PortStateChange.
     changed_meanwhile: Vec<(Guid, PortNum)>,
+    /// Nodes whose SL-to-VL and VL arbitration tables somebody asked for.
+    tables_wanted: BTreeSet<Guid>,
     round: Round,
     standby: Standby,
     next_look: Option<Timestamp>,
@@ -173,6 +175,7 @@ impl Sm {
             watch: Watch::default(),
             tell: Tell::default(),
             changed_meanwhile: Vec::new(),
+            tables_wanted: BTreeSet::new(),
             round: Round::default(),
             standby: Standby::default(),
             next_look: None,
@@ -209,6 +212,10 @@ impl Sm {
                 }
             }
             Event::Multicast(demand) => self.multicast.demand = demand,
+            Event::QosTables(nodes) => {
+                self.tables_wanted.extend(nodes);
+                self.wishes.look();
+            }
             Event::SweepRequested => self.wishes.full(),
             Event::Settings(settings) => self.change_settings(*settings),
             Event::Planned(result) => self.planned(*result, now),

@@ -1,5 +1,6 @@
 //! Rounds: sweep, plan, apply, and what is concluded from each.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::apply::{Applied, Apply};
 use crate::observed::{FindingKind, Observed};
 use crate::plan::{Plan, PlanError, PlanInput, own_end};
 use crate::snapshot::{SmFacts, Snapshot};
-use crate::sweep::{Sweep, SweepError, SweepResult, SweepSettings};
+use crate::sweep::{PKeyReading, Sweep, SweepError, SweepResult, SweepSettings};
 
 /// After this many rounds in a row that left something open, the next waits for the interval.
 const QUICK_ROUNDS: u32 = 4;
@@ -67,7 +68,7 @@ impl Sm {
                 return;
             }
             match std::mem::replace(&mut self.phase, Phase::Idle) {
-                Phase::Sweeping(sweep) if sweep.is_done() => self.swept(sweep, now),
+                Phase::Sweeping(sweep) if sweep.is_done() => self.swept(*sweep, now),
                 Phase::Applying(apply) => self.applied(apply.finish(), now),
                 Phase::Multicast(apply) if apply.is_done() => self.multicast_applied(apply.finish(), now),
                 other => self.phase = other,
@@ -139,6 +140,8 @@ impl Sm {
         let settings = SweepSettings {
             read_tables: true,
             known_tables: self.ground.tables.switches().collect(),
+            pkeys: PKeyReading::Adapters,
+            qos_of: if full { BTreeSet::new() } else { std::mem::take(&mut self.tables_wanted) },
             ask_managers: true,
             acknowledge_changes: self.role == Role::Master,
             first_serial: self.round.number << 32,
@@ -166,7 +169,7 @@ impl Sm {
                 Sweep::full(settings)
             }
         };
-        self.phase = Phase::Sweeping(sweep);
+        self.phase = Phase::Sweeping(Box::new(sweep));
     }
 
     fn swept(&mut self, sweep: Sweep, now: Timestamp) {
@@ -255,7 +258,7 @@ impl Sm {
                 let ground = std::mem::take(&mut self.ground);
                 let plan = Arc::new(plan);
                 self.plan = Some(Arc::clone(&plan));
-                self.phase = Phase::Applying(Apply::new(plan, observed, ground));
+                self.phase = Phase::Applying(Box::new(Apply::new(plan, observed, ground)));
             }
             Err(error) => {
                 self.observed = Some(observed);

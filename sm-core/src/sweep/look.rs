@@ -57,6 +57,7 @@ impl Sweep {
         }
         sweep.ask_what_is_missing();
         sweep.ask_managers();
+        sweep.ask_qos_tables();
         sweep
     }
 

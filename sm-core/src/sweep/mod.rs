@@ -15,6 +15,7 @@ mod attributes;
 mod look;
 mod nodes;
 mod outcome;
+mod tables;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -23,10 +24,12 @@ use mad::types::{DirectedPath, Guid, PortNum};
 use mad::wire::smp::{LinearForwardingTable, NodeDescription, NodeInfo, PortInfo, SmInfo, SwitchInfo};
 use routing::fabric::{NodeId, PortRef};
 
-use crate::observed::{Finding, FindingKind, Observed};
+use crate::observed::{Finding, FindingKind, Observed, PortTable};
 use crate::request::{Answer, SmpRequest};
 
 pub use outcome::{FoundTable, SweepError, SweepResult};
+pub use tables::PKeyReading;
+pub(crate) use tables::has_lanes;
 
 /// What a sweep does besides walking.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +38,10 @@ pub struct SweepSettings {
     pub read_tables: bool,
     /// Switches whose tables are known and need no reading.
     pub known_tables: HashSet<Guid>,
+    /// Whose P_Key tables are read.
+    pub pkeys: PKeyReading,
+    /// Nodes whose SL-to-VL and VL arbitration tables a look reads.
+    pub qos_of: BTreeSet<Guid>,
     /// Whether other subnet managers are asked for their SMInfo.
     pub ask_managers: bool,
     /// Whether PortStateChange is cleared before a switch's ports are read, so that no change is lost in between (B04).
@@ -81,6 +88,10 @@ enum What {
         block: u16,
     },
     Manager(Place),
+    PortTable {
+        place: Place,
+        table: PortTable,
+    },
 }
 
 impl What {
@@ -93,7 +104,8 @@ impl What {
             | Self::Acknowledge(guid)
             | Self::Port { guid, .. }
             | Self::Table { guid, .. }
-            | Self::Manager((guid, _)) => Some(*guid),
+            | Self::Manager((guid, _))
+            | Self::PortTable { place: (guid, _), .. } => Some(*guid),
         }
     }
 }
@@ -126,6 +138,8 @@ pub struct Sweep {
     silences: HashMap<Guid, u32>,
     port_guids: HashMap<Guid, Place>,
     tables: BTreeMap<Guid, FoundTable>,
+    /// Port tables asked for in this sweep.
+    asked_tables: HashSet<(Place, PortTable)>,
     /// Ports that refuse bit 31 of PortInfo's modifier although their capability mask promises it.
     no_extended: HashSet<Place>,
     look: Option<look::Look>,
@@ -161,6 +175,7 @@ impl Sweep {
             silences: HashMap::new(),
             port_guids: HashMap::new(),
             tables: BTreeMap::new(),
+            asked_tables: HashSet::new(),
             no_extended: HashSet::new(),
             look: None,
             orphaned: Vec::new(),
@@ -229,6 +244,7 @@ impl Sweep {
             What::Port { guid, port, extended } => self.port_answered(guid, port, extended, answer),
             What::Table { guid, block } => self.table_answered(guid, block, answer),
             What::Manager(place) => self.manager_answered(place, answer),
+            What::PortTable { place, table } => self.port_table_answered(place, table, answer),
         }
     }
 
@@ -294,6 +310,7 @@ impl Sweep {
                 Some(SmpRequest::get::<LinearForwardingTable>(self.path(guid)?, guid, u32::from(block)))
             }
             What::Manager((guid, _)) => Some(SmpRequest::get::<SmInfo>(self.path(guid)?, guid, 0)),
+            What::PortTable { place, table } => self.port_table_request(place, table),
         }
     }
 

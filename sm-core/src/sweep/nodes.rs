@@ -168,6 +168,13 @@ impl Sweep {
         } else if let Err(error) = observed.fabric.connect(a, b) {
             let text = format!("the cable at {} can't be: {error}", self.place_name(a));
             self.finding(FindingKind::RefusedNode, path, text);
+        } else {
+            // Whether a switch's port enforces partitions depends on who is at its end.
+            for end in [a, b] {
+                if let Some(info) = self.observed().and_then(|o| o.port_info(end)).copied() {
+                    self.ask_pkeys(end, &info);
+                }
+            }
         }
     }
 

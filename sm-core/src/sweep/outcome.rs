@@ -7,7 +7,7 @@ use mad::types::{Guid, PortState};
 use routing::routes::LFT_BLOCK;
 
 use super::{Guids, Sweep};
-use crate::observed::{Finding, Observed, ObservedNode};
+use crate::observed::{Finding, NodeTables, Observed, ObservedNode};
 
 /// Blocks of a linear forwarding table as they were read; `None` for one that was not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +69,14 @@ impl Sweep {
             Some(before) if changed => resets(before, &observed),
             _ => Guids::new(),
         };
+        if !reset.is_empty() {
+            let now = Arc::make_mut(&mut observed);
+            for id in reset.iter().filter_map(|guid| now.fabric.find(*guid)).collect::<Vec<_>>() {
+                if let Some(node) = now.nodes.get_mut(&id) {
+                    node.tables = NodeTables::default();
+                }
+            }
+        }
         Ok(SweepResult {
             observed,
             tables: self.tables,

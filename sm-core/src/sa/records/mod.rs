@@ -7,6 +7,7 @@
 
 mod node;
 mod port_tables;
+mod qos;
 mod switch;
 mod topology;
 
@@ -18,6 +19,8 @@ use mad::wire::{Method, Status};
 
 use super::answer::Reply;
 use crate::snapshot::{EndPort, Snapshot};
+
+pub(super) use qos::unread;
 
 /// Who asks, and of what.
 #[derive(Clone, Copy, Debug)]

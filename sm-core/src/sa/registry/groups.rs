@@ -449,7 +449,9 @@ impl Group {
         let is_member = self.members.contains_key(&port.guid);
         let can = most.mtu >= own.mtu
             && most.rate >= own.rate
-            && (is_member || port.pkeys.is_empty() || port.pkeys.iter().any(|key| key.matches(own.pkey)));
+            && (is_member
+                || port.pkey_table.is_empty()
+                || port.pkeys.iter().any(|key| key.matches(own.pkey)));
         if !named_agrees || !can || !requester.shares_partition(port) {
             return Err(Status::SA_REQ_INVALID);
         }

@@ -96,10 +96,11 @@ impl Registry {
             }
             (sa::SERVICE_RECORD, Method::SET) => {
                 let record = self.services.set(snapshot, requester, &decode(mad)?, mask, now)?;
-                Ok(Reply::record(&record))
+                Ok(Reply::record(&shown(context, record)))
             }
             (sa::SERVICE_RECORD, Method::DELETE) => {
-                Ok(Reply::record(&self.services.delete(requester, &decode(mad)?, mask)?))
+                let record = self.services.delete(requester, &decode(mad)?, mask)?;
+                Ok(Reply::record(&shown(context, record)))
             }
             (sa::INFORM_INFO, Method::SET) => {
                 let inform: InformInfo = decode(mad)?;
@@ -157,22 +158,13 @@ impl Registry {
         one_or_table(mad, found.into_iter())
     }
 
-    /// ServiceKey is shown to trusted requesters only.
     fn services(&self, context: &Context<'_>, mad: &SaMad, now: Timestamp) -> Result<Reply, Status> {
         let (template, mask): (ServiceRecord, _) = (decode(mad)?, mad.component_mask.get());
         let visible = self.services.records(now).filter(|record| {
             record.matches(&template, mask)
                 && (context.trusted || context.requester.has_partition(record.service_pkey()))
         });
-        one_or_table(
-            mad,
-            visible.map(|mut record| {
-                if !context.trusted {
-                    record.service_key = [0; 16];
-                }
-                record
-            }),
-        )
+        one_or_table(mad, visible.map(|record| shown(context, record)))
     }
 
     /// Compares registrations with a new picture: a port that is missing from it for [`ABSENCE`] loses what it registered.
@@ -207,6 +199,14 @@ impl Registry {
         let absent = self.absent.values().min().map(|since| *since + ABSENCE);
         self.services.deadline().into_iter().chain(absent).min()
     }
+}
+
+/// ServiceKey is shown to trusted requesters only, in answers to Set and Delete too.
+fn shown(context: &Context<'_>, mut record: ServiceRecord) -> ServiceRecord {
+    if !context.trusted {
+        record.service_key = [0; 16];
+    }
+    record
 }
 
 fn decode<A: Attribute>(mad: &SaMad) -> Result<A, Status> {

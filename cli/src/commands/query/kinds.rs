@@ -1,0 +1,161 @@
+//! The kinds of records that can be asked for, how a node restricts them, and what a table shows of them.
+
+use mad::types::{Gid, Lid};
+use mad::wire::Attribute;
+use mad::wire::sa::{
+    GuidInfoRecord, InformInfoRecord, LinearForwardingTableRecord, LinkRecord, McMemberRecord,
+    MulticastForwardingTableRecord, NodeRecord, PKeyTableRecord, PathRecord, PortInfoRecord, Record,
+    ServiceRecord, SlToVlMappingTableRecord, SmInfoRecord, SwitchInfoRecord, VlArbitrationTableRecord,
+};
+use zerocopy::big_endian::U16;
+
+use super::ask::Asker;
+use super::show::Found;
+use crate::args::{NodeChoice, QueryKind};
+use crate::failure::Outcome;
+
+pub(super) fn ask(asker: &mut Asker, kind: &QueryKind) -> Outcome<Found> {
+    match kind {
+        QueryKind::Node(node) => {
+            const COLUMNS: &[&str] =
+                &["LID", "NodeType", "NodeGUID", "PortGUID", "LocalPortNum", "NumPorts", "NodeDescription"];
+            of_nodes::<NodeRecord>(asker, node, "LID", |record| &mut record.lid, COLUMNS)
+        }
+        QueryKind::Port(node) => {
+            const COLUMNS: &[&str] = &[
+                "LID",
+                "PortNum",
+                "PortState",
+                "PortPhysicalState",
+                "LinkWidthActive",
+                "LinkSpeedActive",
+                "LinkSpeedExtActive",
+                "NeighborMTU",
+                "OperationalVLs",
+                "LMC",
+                "MasterSMLID",
+                "CapabilityMask",
+            ];
+            of_nodes::<PortInfoRecord>(asker, node, "LID", |record| &mut record.lid, COLUMNS)
+        }
+        QueryKind::Link(node) => {
+            of_nodes::<LinkRecord>(asker, node, "FromLID", |record| &mut record.from_lid, &[])
+        }
+        QueryKind::Switch(node) => {
+            const COLUMNS: &[&str] = &[
+                "LID",
+                "LinearFDBCap",
+                "LinearFDBTop",
+                "MulticastFDBCap",
+                "LifeTimeValue",
+                "PortStateChange",
+                "PartitionEnforcementCap",
+                "EnhancedPort0",
+                "OptimizedSLtoVLMappingProgramming",
+            ];
+            of_nodes::<SwitchInfoRecord>(asker, node, "LID", |record| &mut record.lid, COLUMNS)
+        }
+        QueryKind::Lft(node) => {
+            of_nodes::<LinearForwardingTableRecord>(asker, node, "LID", |record| &mut record.lid, &[])
+        }
+        QueryKind::Mft(node) => {
+            of_nodes::<MulticastForwardingTableRecord>(asker, node, "LID", |record| &mut record.lid, &[])
+        }
+        QueryKind::Guids(node) => {
+            of_nodes::<GuidInfoRecord>(asker, node, "LID", |record| &mut record.lid, &[])
+        }
+        QueryKind::Pkey(node) => {
+            of_nodes::<PKeyTableRecord>(asker, node, "LID", |record| &mut record.lid, &[])
+        }
+        QueryKind::Slvl(node) => {
+            of_nodes::<SlToVlMappingTableRecord>(asker, node, "LID", |record| &mut record.lid, &[])
+        }
+        QueryKind::Vlarb(node) => {
+            of_nodes::<VlArbitrationTableRecord>(asker, node, "LID", |record| &mut record.lid, &[])
+        }
+        QueryKind::Sm => Ok(Found::new(&asker.table(&SmInfoRecord::zeroed(), &[])?, &[])),
+        QueryKind::Path { from, to } => path(asker, from.as_deref(), to.as_deref()),
+        QueryKind::Mcast { mgid } => {
+            const COLUMNS: &[&str] = &[
+                "MGID",
+                "PortGID",
+                "MLID",
+                "JoinState",
+                "Q_Key",
+                "P_Key",
+                "MTU",
+                "Rate",
+                "SL",
+                "PacketLifeTime",
+            ];
+            let mut template = McMemberRecord::zeroed();
+            template.mgid.set(mgid.map_or(0, |mgid| mgid.to_bits()));
+            let components: &[&str] = if mgid.is_some() { &["MGID"] } else { &[] };
+            Ok(Found::new(&asker.table(&template, components)?, COLUMNS))
+        }
+        QueryKind::Service { name } => {
+            const COLUMNS: &[&str] =
+                &["ServiceID", "ServiceGID", "ServiceP_Key", "ServiceLease", "ServiceName"];
+            let records = asker.table(&ServiceRecord::zeroed(), &[])?;
+            let is = |record: &ServiceRecord, name: &str| {
+                record.service_name.split(|byte| *byte == 0).next() == Some(name.as_bytes())
+            };
+            let records: Vec<_> =
+                records.into_iter().filter(|r| name.as_ref().is_none_or(|name| is(r, name))).collect();
+            Ok(Found::new(&records, COLUMNS))
+        }
+        QueryKind::Inform(node) => inform(asker, node),
+        QueryKind::ClassPortInfo => Ok(Found::new::<NodeRecord>(&[], &[])),
+    }
+}
+
+/// Records that carry the LID of the node that they are about: of the nodes that are meant, or of all.
+fn of_nodes<R: Record>(
+    asker: &mut Asker,
+    node: &NodeChoice,
+    component: &str,
+    lid: impl Fn(&mut R) -> &mut U16,
+    columns: &'static [&'static str],
+) -> Outcome<Found> {
+    let Some(lids) = asker.lids(node)? else {
+        return Ok(Found::new(&asker.table(&R::zeroed(), &[])?, columns));
+    };
+    let mut records = Vec::new();
+    for one in lids {
+        let mut template = R::zeroed();
+        lid(&mut template).set(one.get());
+        records.append(&mut asker.table(&template, &[component])?);
+    }
+    Ok(Found::new(&records, columns))
+}
+
+fn path(asker: &mut Asker, from: Option<&str>, to: Option<&str>) -> Outcome<Found> {
+    const COLUMNS: &[&str] =
+        &["SLID", "DLID", "SGID", "DGID", "P_Key", "SL", "Mtu", "Rate", "PacketLifeTime"];
+    let mut template = PathRecord::zeroed();
+    let mut components = Vec::new();
+    let mut end = |asker: &mut Asker, word: Option<&str>, name| -> Outcome<u16> {
+        let Some(word) = word else { return Ok(0) };
+        components.push(name);
+        asker.one(word).map(Lid::get)
+    };
+    template.slid.set(end(asker, from, "SLID")?);
+    template.dlid.set(end(asker, to, "DLID")?);
+    Ok(Found::new(&asker.table(&template, &components)?, COLUMNS))
+}
+
+/// Subscriptions name ports by GID.
+fn inform(asker: &mut Asker, node: &NodeChoice) -> Outcome<Found> {
+    const COLUMNS: &[&str] =
+        &["SubscriberGID", "Enum", "GID", "LIDRangeBegin", "LIDRangeEnd", "IsGeneric", "Type", "QPN"];
+    let mut records = asker.table(&InformInfoRecord::zeroed(), &[])?;
+    if let Some(lids) = asker.lids(node)? {
+        let nodes = asker.table(&NodeRecord::zeroed(), &[])?;
+        let meant = |gid: Gid| {
+            let named = nodes.iter().filter(|node| lids.iter().any(|lid| lid.get() == node.lid.get()));
+            named.map(|node| node.node_info.port_guid()).any(|guid| guid == gid.guid())
+        };
+        records.retain(|record| meant(record.subscriber_gid()));
+    }
+    Ok(Found::new(&records, COLUMNS))
+}

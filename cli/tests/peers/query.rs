@@ -1,0 +1,87 @@
+//! `rsm query` beside saquery: the same records of the same subnet manager, rsm's and opensm's, on the emulator and ibsim.
+
+use serde_json::Value;
+
+use crate::emulator::{Emulator, wait_until};
+use crate::net::Net;
+use crate::sim::Sim;
+
+const RSM: &str = env!("CARGO_BIN_EXE_rsm");
+
+/// Kinds of `rsm query` and of saquery, and the line that begins each record of the latter.
+const KINDS: [(&str, &[&str], &str); 8] = [
+    ("node", &["NR"], "NodeRecord dump"),
+    ("port", &["PIR"], "PortInfoRecord dump"),
+    ("link", &["LR"], "LinkRecord dump"),
+    ("path", &["PR"], "PathRecord dump"),
+    ("switch", &["SWIR"], "SwitchInfoRecord dump"),
+    ("lft", &["LFTR"], "LFT Record dump"),
+    ("mcast", &["-g"], "MCMemberRecord group dump"),
+    ("sm", &["SMIR"], "SMInfoRecord dump"),
+];
+
+fn kinds_agree(emulator: &Emulator, manager: &str) {
+    let ask = |args: &[&str]| {
+        let said = emulator.run("H1", RSM, &[&["query"][..], args].concat()).ok();
+        serde_json::from_str::<Value>(&said).expect("JSON")
+    };
+    for (kind, args, mark) in KINDS {
+        let theirs = emulator.run("H1", "saquery", args).ok().matches(mark).count();
+        let ours = ask(&[kind, "--json"]);
+        assert_eq!(ours.as_array().map(Vec::len), Some(theirs), "{manager}: {kind}: {ours}");
+        assert!(theirs > 0 || kind == "mcast", "{manager}: {kind}");
+    }
+    let named = ask(&["node", "--name", "H1", "--json"]);
+    let guid = named[0]["NodeGUID"].as_str().expect("a GUID").to_owned();
+    let lid = named[0]["LID"].to_string();
+    assert_eq!(ask(&["node", "--guid", &guid, "--json"]), named, "{manager}");
+    assert_eq!(ask(&["node", "--lid", &lid, "--json"]), named, "{manager}");
+    let path = ask(&["path", "--from", "H1", "--to", &guid, "--json"]);
+    assert_eq!((path[0]["SLID"].to_string(), path[0]["DLID"].to_string()), (lid.clone(), lid), "{manager}");
+    let raw = emulator.run("H1", RSM, &["query", "node", "--name", "H1", "--raw"]).ok();
+    assert_eq!(raw.trim().len(), 2 * 108, "{manager}: a NodeRecord has 108 bytes: {raw}");
+    let class = ask(&["class-port-info", "--json"]);
+    assert_eq!(class["ClassVersion"], 2, "{manager}");
+}
+
+#[test]
+fn the_same_records_as_saquery_of_both_managers() {
+    let emulator = Emulator::start(&Net::own("two-switches.net"));
+    let opensm = emulator.opensm("H0", &[]);
+    opensm.wait_for("SUBNET UP");
+    kinds_agree(&emulator, "opensm");
+    opensm.end();
+    let running = emulator.rsm("H0", &[]);
+    wait_until("rsm has brought the fabric up", || running.out().contains("fabric is up"));
+    kinds_agree(&emulator, "rsm");
+    let keys = emulator.run("H1", RSM, &["query", "pkey", "--sm-key", "0x1", "--json"]).ok();
+    assert!(keys.contains("P_KeyTable") && keys.contains("ffff"), "{keys}");
+}
+
+/// Whole tables by RMPP of our own, where ibsim's preload library cuts those of others.
+#[test]
+fn tables_come_whole_on_ibsim() {
+    let sim = Sim::start(Net::own("tree36.net"));
+    let _running = crate::fabric::bring_up(&sim, "H0", &[]);
+    let nodes = sim.rsm("H1", &["query", "node", "--json"]).ok();
+    let nodes: Value = serde_json::from_str(&nodes).expect("JSON");
+    assert_eq!(nodes.as_array().map(Vec::len), Some(sim.net.nodes.len()));
+}
+
+#[test]
+fn what_is_not_there_is_one_clear_line() {
+    let emulator = Emulator::start(&Net::own("two-switches.net"));
+    let refused = |args: &[&str]| {
+        let said = emulator.run("H1", RSM, &[&["query"][..], args].concat());
+        assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{said:?}");
+        assert_eq!(said.err.lines().count(), 1, "{said:?}");
+        said.err
+    };
+    assert!(refused(&["node"]).contains("has no subnet manager yet"));
+    let running = emulator.rsm("H0", &[]);
+    wait_until("rsm has brought the fabric up", || running.out().contains("fabric is up"));
+    assert!(refused(&["node", "--name", "nobody"]).contains("no node is called \"nobody\""));
+    assert!(refused(&["lft", "--guid", "0x77"]).contains("no node or port has GUID 0x0000000000000077"));
+    assert!(refused(&["pkey"]).contains("needs --sm-key"));
+    assert!(refused(&["node", "--sm-key", "77"]).contains("a wrong --sm-key is not answered"));
+}

@@ -1,0 +1,126 @@
+//! SLtoVLMappingTableRecord and VLArbitrationTableRecord.
+//!
+//! The tables are read from the fabric when somebody asks for them the first time ([`unread`]), for a switch has one
+//! SL-to-VL table for each pair of its ports. What a port has no room for, or no lanes to map to, is all zero.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use mad::types::{Guid, PortNum};
+use mad::wire::ids::sa;
+use mad::wire::sa::{SaMad, SlToVlMappingTableRecord, VlArbitrationTableRecord};
+use mad::wire::smp::{PortInfo, SlToVlMappingTable, VlArbitrationTable, VlArbitrationTableKind};
+use mad::wire::{Attribute, Method};
+use zerocopy::FromZeros;
+
+use super::{Context, Query, Served};
+use crate::observed::has_arbitration_block;
+use crate::snapshot::{EndPort, Snapshot};
+use crate::sweep::has_lanes;
+
+/// Nodes that are read for one query at most. A query that covers more is answered with what is known.
+const MOST_NODES: usize = 256;
+
+/// Nodes that have to be read before a request can be answered; none for requests of other kinds.
+pub(in crate::sa) fn unread(snapshot: &Snapshot, mad: &SaMad) -> BTreeSet<Guid> {
+    let mask = mad.component_mask.get();
+    let asked_lid = match mad.header.attribute_id.get() {
+        _ if !matches!(mad.header.method(), Method::GET | Method::GET_TABLE) => return BTreeSet::new(),
+        sa::SL_TO_VL_MAPPING_TABLE_RECORD => SlToVlMappingTableRecord::decode(&mad.data).map(|r| r.lid.get()),
+        sa::VL_ARBITRATION_TABLE_RECORD => VlArbitrationTableRecord::decode(&mad.data).map(|r| r.lid.get()),
+        _ => return BTreeSet::new(),
+    };
+    let ports = match asked_lid.filter(|_| mask & 1 != 0) {
+        None => snapshot.end_ports(),
+        Some(raw) => mad::types::Lid::new(raw)
+            .and_then(|lid| snapshot.port_at(lid))
+            .map_or(&[][..], std::slice::from_ref),
+    };
+    let observed = &snapshot.observed;
+    let nodes = ports.iter().filter(|port| observed.node(port.end.node).is_some_and(|n| !n.tables.qos_read));
+    let nodes: BTreeSet<Guid> = nodes
+        .filter_map(|port| Some(observed.fabric.get(port.end.node)?.guid))
+        .take(MOST_NODES + 1)
+        .collect();
+    if nodes.len() > MOST_NODES { BTreeSet::new() } else { nodes }
+}
+
+/// The ports with tables under an end port's LID: itself, or all ports of the switch.
+fn ports_of<'a>(context: &Context<'a>, port: &EndPort) -> Vec<(PortNum, &'a PortInfo)> {
+    let Some(node) = context.snapshot.observed.node(port.end.node) else { return Vec::new() };
+    let numbers = if port.is_switch() {
+        PortNum::MANAGEMENT..=PortNum(node.node_info.num_ports)
+    } else {
+        port.end.port..=port.end.port
+    };
+    let (first, last) = (numbers.start().0, numbers.end().0);
+    (first..=last).filter_map(|n| Some((PortNum(n), node.port_info(PortNum(n))?))).collect()
+}
+
+/// One for each pair of ports of a switch, one for a port of a channel adapter.
+impl Served for SlToVlMappingTableRecord {
+    const SETTLED: u64 = 0b111;
+
+    fn each(
+        context: &Context<'_>,
+        query: &Query<Self>,
+        emit: &mut dyn FnMut(Self) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let asked_input = query.field(1, |record| record.input_port_num);
+        let asked_output = query.field(2, |record| record.output_port_num);
+        let ports = query.ports_by_lid(0, |record| record.lid.get(), context);
+        for port in ports.iter().filter(|port| context.may_see(port)) {
+            let Some(node) = context.snapshot.observed.node(port.end.node) else { continue };
+            let inputs = if port.is_switch() { 0..=node.node_info.num_ports } else { 0..=0 };
+            for (output, info) in ports_of(context, port) {
+                // The record of a channel adapter has no port numbers.
+                let shown = if port.is_switch() { output } else { PortNum(0) };
+                if asked_output.is_some_and(|asked| asked != shown.0) {
+                    continue;
+                }
+                for input in inputs.clone().filter(|n| asked_input.is_none_or(|asked| asked == *n)) {
+                    let known = node.tables.sl_to_vl.get(&(PortNum(input), output)).copied();
+                    let empty = !has_lanes(info) || !node.has_qos_tables(output);
+                    let table = known.or_else(|| empty.then(SlToVlMappingTable::new_zeroed));
+                    if let Some(table) = table {
+                        emit(Self::new(port.lid, PortNum(input), shown, table))?;
+                    }
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Four blocks for each port.
+impl Served for VlArbitrationTableRecord {
+    const SETTLED: u64 = 0b111;
+
+    fn each(
+        context: &Context<'_>,
+        query: &Query<Self>,
+        emit: &mut dyn FnMut(Self) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let asked_port = query.field(1, |record| record.output_port_num);
+        let asked_block = query.field(2, |record| record.block_num);
+        let ports = query.ports_by_lid(0, |record| record.lid.get(), context);
+        for port in ports.iter().filter(|port| context.may_see(port)) {
+            let Some(node) = context.snapshot.observed.node(port.end.node) else { continue };
+            for (number, info) in ports_of(context, port) {
+                let shown = if port.is_switch() { number } else { PortNum(0) };
+                if asked_port.is_some_and(|asked| asked != shown.0) {
+                    continue;
+                }
+                let kinds = VlArbitrationTableKind::ALL.into_iter();
+                for kind in kinds.filter(|kind| asked_block.is_none_or(|asked| asked == kind.to_wire())) {
+                    let known = node.tables.vl_arbitration.get(&(number, kind)).copied();
+                    let empty = !has_arbitration_block(info, kind) || !node.has_qos_tables(number);
+                    if let Some(table) = known.or_else(|| empty.then(VlArbitrationTable::new_zeroed)) {
+                        emit(Self::new(port.lid, shown, kind, table))?;
+                    }
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,179 @@
+//! Tables of ports: P_Keys of everybody who can be in a partition, and for nodes that are named, SL-to-VL and VL
+//! arbitration.
+//!
+//! Cost: a Get for each block of 32 P_Keys of an end port; of a named switch with P ports, P² for SL-to-VL and up to 4 P for
+//! VL arbitration.
+
+use std::collections::BTreeMap;
+
+use mad::types::{Guid, PortNum, PortState};
+use mad::wire::Attribute;
+use mad::wire::smp::{
+    GuidInfo, PKeyTable, PortInfo, SlToVlMappingTable, VlArbitrationTable, VlArbitrationTableKind,
+};
+use routing::fabric::PortRef;
+
+use super::{Place, Sweep, What};
+use crate::observed::{NodeTables, PortTable, has_arbitration_block};
+use crate::request::{Answer, SmpRequest};
+
+/// Whose P_Key tables are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PKeyReading {
+    /// Nobody's.
+    #[default]
+    None,
+    /// Those of channel adapters and routers: who is in which partition.
+    Adapters,
+    /// Those of ports 0 of switches and of switch ports that face an adapter besides: what enforces partitions.
+    All,
+}
+
+/// P_Key blocks that are read of one port at most, whatever it claims to have.
+const MAX_PKEY_BLOCKS: u16 = 128;
+
+impl Sweep {
+    /// Asks for the P_Keys of a port whose PortInfo came, when they are not known or may have been lost in a reset.
+    pub(super) fn ask_pkeys(&mut self, end: PortRef, info: &PortInfo) {
+        let Some(place) = self.place(end) else { return };
+        let Some(blocks) = self.pkey_blocks(end).filter(|blocks| *blocks > 0) else { return };
+        let lost = info.port_state() == Some(PortState::Init);
+        let known = |o: &crate::observed::Observed| {
+            Some(o.nodes.get(&end.node)?.tables.pkeys.contains_key(&(end.port, 0)))
+        };
+        if !lost && self.observed().and_then(known) == Some(true) {
+            return;
+        }
+        for block in 0..blocks {
+            self.ask_table_of(place, PortTable::PKeys { block });
+        }
+    }
+
+    /// Blocks of P_Keys to be read of a port; `None` when its table is of no interest.
+    fn pkey_blocks(&self, end: PortRef) -> Option<u16> {
+        let observed = self.observed()?;
+        let facts = observed.nodes.get(&end.node)?;
+        let switch = observed.fabric.node(end.node).is_switch();
+        let faces_adapter =
+            || observed.fabric.peer(end).is_some_and(|p| !observed.fabric.node(p.node).is_switch());
+        let cap = match (switch, end.port) {
+            (false, _) if self.settings.pkeys >= PKeyReading::Adapters => facts.node_info.partition_cap.get(),
+            (true, PortNum::MANAGEMENT) if self.settings.pkeys == PKeyReading::All => {
+                facts.node_info.partition_cap.get()
+            }
+            (true, _) if self.settings.pkeys == PKeyReading::All && faces_adapter() => {
+                facts.switch_info?.partition_enforcement_cap.get()
+            }
+            _ => return None,
+        };
+        Some(cap.div_ceil(PKeyTable::PER_BLOCK as u16).min(MAX_PKEY_BLOCKS))
+    }
+
+    /// Asks for SL-to-VL and VL arbitration tables of the nodes that the settings name.
+    pub(super) fn ask_qos_tables(&mut self) {
+        let Some(observed) = self.observed.clone() else { return };
+        for guid in self.settings.qos_of.clone() {
+            let Some((id, facts)) =
+                observed.fabric.find(guid).and_then(|id| Some((id, observed.nodes.get(&id)?)))
+            else {
+                continue;
+            };
+            let switch = observed.fabric.node(id).is_switch();
+            for (port, info) in ports_with_tables(facts) {
+                for kind in
+                    VlArbitrationTableKind::ALL.into_iter().filter(|k| has_arbitration_block(info, *k))
+                {
+                    self.ask_table_of((guid, port), PortTable::VlArbitration { kind });
+                }
+                let inputs = if switch { 0..=facts.node_info.num_ports } else { 0..=0 };
+                for input in inputs.filter(|_| has_lanes(info)).map(PortNum) {
+                    self.ask_table_of((guid, port), PortTable::SlToVl { input });
+                }
+            }
+            if let Some(node) = self.observed_mut().and_then(|o| o.nodes.get_mut(&id)) {
+                node.tables.qos_read = true;
+            }
+        }
+    }
+
+    fn ask_table_of(&mut self, place: Place, table: PortTable) {
+        if self.asked_tables.insert((place, table)) {
+            self.ask(What::PortTable { place, table });
+        }
+    }
+
+    pub(super) fn port_table_request(&self, place: Place, table: PortTable) -> Option<SmpRequest> {
+        let end = self.end(place)?;
+        let observed = self.observed()?;
+        let (path, guid) = (observed.path_to(end)?, place.0);
+        let switch = observed.fabric.node(end.node).is_switch();
+        let port = if switch { end.port } else { PortNum(0) };
+        Some(match table {
+            PortTable::PKeys { block } => {
+                SmpRequest::get::<PKeyTable>(path, guid, PKeyTable::modifier(port, block))
+            }
+            PortTable::Guids { block } => SmpRequest::get::<GuidInfo>(path, guid, block.into()),
+            PortTable::SlToVl { input } => {
+                SmpRequest::get::<SlToVlMappingTable>(path, guid, SlToVlMappingTable::modifier(input, port))
+            }
+            PortTable::VlArbitration { kind } => {
+                SmpRequest::get::<VlArbitrationTable>(path, guid, VlArbitrationTable::modifier(kind, port))
+            }
+        })
+    }
+
+    /// What came is known now; what was refused or not answered is not known any more.
+    pub(super) fn port_table_answered(&mut self, (guid, port): Place, table: PortTable, answer: &Answer) {
+        if *answer == Answer::Cancelled {
+            return;
+        }
+        match table {
+            PortTable::PKeys { block } => {
+                self.put(guid, |t| &mut t.pkeys, |t| &t.pkeys, (port, block), answer)
+            }
+            PortTable::Guids { block } => {
+                self.put(guid, |t| &mut t.guids, |t| &t.guids, (port, block), answer)
+            }
+            PortTable::SlToVl { input } => {
+                self.put(guid, |t| &mut t.sl_to_vl, |t| &t.sl_to_vl, (input, port), answer);
+            }
+            PortTable::VlArbitration { kind } => {
+                self.put(guid, |t| &mut t.vl_arbitration, |t| &t.vl_arbitration, (port, kind), answer);
+            }
+        }
+    }
+
+    /// Enters an answer, or takes out what was known. A picture that is shared stays shared when nothing changes.
+    fn put<K: Ord, V: Attribute + PartialEq>(
+        &mut self,
+        guid: Guid,
+        map_mut: impl FnOnce(&mut NodeTables) -> &mut BTreeMap<K, V>,
+        map: impl FnOnce(&NodeTables) -> &BTreeMap<K, V>,
+        key: K,
+        answer: &Answer,
+    ) {
+        let value = answer.attribute::<V>();
+        let Some(id) = self.id(guid) else { return };
+        let Some(node) = self.observed().and_then(|o| o.nodes.get(&id)) else { return };
+        if map(&node.tables).get(&key) == value.as_ref() {
+            return;
+        }
+        let Some(node) = self.observed_mut().and_then(|o| o.nodes.get_mut(&id)) else { return };
+        match value {
+            Some(value) => drop(map_mut(&mut node.tables).insert(key, value)),
+            None => drop(map_mut(&mut node.tables).remove(&key)),
+        }
+    }
+}
+
+/// The ports of a node that can have QoS tables, as far as they were read.
+fn ports_with_tables(node: &crate::observed::ObservedNode) -> impl Iterator<Item = (PortNum, &PortInfo)> {
+    let numbered = (0..).map(PortNum).zip(&node.ports);
+    numbered
+        .filter_map(|(number, info)| Some((number, info.as_ref().filter(|_| node.has_qos_tables(number))?)))
+}
+
+/// Whether a port has more than one data lane: with one, every service level takes it.
+pub(crate) fn has_lanes(info: &PortInfo) -> bool {
+    info.vl_cap() > 1
+}
