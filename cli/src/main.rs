@@ -9,6 +9,7 @@ mod host;
 mod logging;
 mod out;
 mod progress;
+mod secret;
 mod settings;
 mod summary;
 

@@ -23,6 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         state_dir: std::env::args().nth(1).map(Into::into),
         reassign: false,
         sa: ServerConfig::default(),
+        mirror: None,
     };
     let mut held = None;
     let hooks = Hooks {

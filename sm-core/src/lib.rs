@@ -7,6 +7,7 @@ pub mod daemon;
 pub mod multicast;
 pub mod observed;
 pub mod plan;
+pub mod replication;
 pub mod request;
 pub mod sa;
 pub mod settings;

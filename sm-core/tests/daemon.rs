@@ -44,6 +44,7 @@ fn setup(fabric: &MemoryFabric, state_dir: Option<&Path>) -> (Setup, Hooks<'stat
         state_dir: state_dir.map(Path::to_path_buf),
         reassign: false,
         sa: ServerConfig::default(),
+        mirror: None,
     };
     let is_sm = move |on| {
         transport.set_is_sm(on);

@@ -79,6 +79,7 @@ fn setup(transport: &Arc<PortTransport>) -> Setup {
         state_dir: None,
         reassign: false,
         sa: ServerConfig::default(),
+        mirror: None,
     }
 }
 

@@ -8,7 +8,7 @@ use mad::transport::umad::{DevicePort, IsSm, OpenOptions, UmadTransport};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use sm_core::config::Config;
-use sm_core::daemon::{self, Control, Hooks, Setup};
+use sm_core::daemon::{self, Control, Hooks, Mirror, Setup};
 use sm_core::sa::ServerConfig;
 use sm_core::settings::SmSettings;
 use sm_core::sm::{Progress as Stage, Report};
@@ -18,7 +18,7 @@ use crate::dump::Dump;
 use crate::failure::{Failure, Outcome};
 use crate::logging::LogTarget;
 use crate::progress::Progress;
-use crate::{host, logging, out, settings, summary};
+use crate::{host, logging, out, secret, settings, summary};
 
 pub(super) fn run(args: &Run) -> Outcome {
     let config = settings::effective(&args.settings)?;
@@ -37,12 +37,20 @@ pub(super) fn run(args: &Run) -> Outcome {
         state_dir: Some(config.state.dir.clone()),
         reassign: config.lids.reassign,
         sa: server(&config),
+        mirror: mirror(&config, &port)?,
     };
     if args.once { once(args, setup, &port, &log, dump) } else { forever(args, setup, &port, &log, dump) }
 }
 
 fn server(config: &Config) -> ServerConfig {
     ServerConfig { queue: config.sa.queue as usize, ..ServerConfig::default() }
+}
+
+/// What mirroring needs, where a secret is configured.
+fn mirror(config: &Config, port: &DevicePort) -> Outcome<Option<Mirror>> {
+    let Some(path) = &config.failover.secret_file else { return Ok(None) };
+    let own = port.port_guid.context("the port's GUID is not known")?;
+    Ok(Some(Mirror { secret: secret::read(path)?, own, incarnation: secret::unguessable()? }))
 }
 
 /// One bring-up, its summary, and success only when all is programmed and confirmed.

@@ -155,6 +155,9 @@ sections! {
         lid_takeover: LidTakeover = LidTakeover::WhenGone, Allowed::Word(LidTakeover::WORDS);
         /// Ports in a second that are told so where there are many; each asks for its groups and paths again.
         reregister_per_s: u32 = 2000, Allowed::Integer(1, 100_000);
+        /// File with a secret of 16 bytes or more, the same on all managers and readable by its owner only: standbys with
+        /// it hold a copy of the master's LIDs and registrations. Not set: no state goes over the fabric.
+        secret_file: Option<PathBuf> = None, Allowed::Text;
     }
 
     /// Unicast routes.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use mad::types::Timestamp;
+use crossbeam_channel::{Receiver, Sender, bounded, never, select};
+use mad::types::{Lid, Timestamp};
 
+use super::mirroring::Mirroring;
 use super::{DaemonError, Setup};
 use crate::apply::Quirks;
 use crate::plan::lids::LidMemory;
@@ -27,8 +28,23 @@ pub(super) enum Job {
     Registrations(Vec<Change>, Option<Sender<()>>),
     /// What was restored is of another fabric: it is set aside.
     AnotherFabric,
+    /// What the manager is now.
+    Part(Part),
+    /// A standby begins to take over: what its copy says, where that is complete.
+    TakeOver(Sender<Option<Box<(Restored, Entries)>>>),
     /// Nothing more comes.
     End,
+}
+
+/// What the manager is to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Its state is the one that counts.
+    Master,
+    /// It follows the master at this LID, where it knows one.
+    Standby(Option<Lid>),
+    /// Neither.
+    None,
 }
 
 /// The thread; ends when it is dropped, after the jobs that wait.
@@ -38,11 +54,12 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn start(book: Book, start: Instant) -> Result<Self, DaemonError> {
+    pub(super) fn start(book: Book, mirroring: Mirroring, start: Instant) -> Result<Self, DaemonError> {
         let (jobs, waiting) = bounded(JOBS);
+        let work = Work { book, mirroring, part: Part::None, start };
         let thread = std::thread::Builder::new()
             .name("state".into())
-            .spawn(move || keep_all(book, &waiting, start))
+            .spawn(move || work.run(&waiting))
             .map_err(DaemonError::Thread)?;
         Ok(Self { jobs, thread: Some(thread) })
     }
@@ -98,43 +115,88 @@ impl Book {
         changes.into_iter().for_each(|change| change.apply_to(&mut self.entries));
     }
 
-    /// Replaces all entries of one kind.
-    fn replace(&mut self, kind: Kind, by: &Entries, now: Timestamp) {
+    /// The changes that replace all entries of one kind.
+    fn replacing(&self, kind: Kind, by: &Entries) -> Vec<Change> {
         let of_kind = self.entries.iter().filter(|(key, _)| key.kind == kind);
         let old: Entries = of_kind.map(|(key, value)| (key.clone(), value.clone())).collect();
-        self.change(difference(&old, by), now);
+        difference(&old, by)
     }
 
-    fn take(&mut self, job: Job, now: Timestamp) {
-        match job {
-            Job::Lids(lids) => self.replace(Kind::Lids, &typed::lid_entries(&lids), now),
-            Job::NotKept(quirks) => self.replace(Kind::NotKept, &typed::quirk_entries(&quirks), now),
-            Job::Registrations(changes, done) => {
-                self.change(changes, now);
-                drop(done);
-            }
-            Job::End => {}
-            Job::AnotherFabric => {
-                self.entries = BTreeMap::new();
-                for store in &mut self.stores {
-                    tracing::error!(
-                        "no port of the saved state is on this fabric, it is not used: {}",
-                        store.set_aside("another-fabric")
-                    );
-                }
-            }
+    fn set_aside(&mut self) {
+        self.entries = BTreeMap::new();
+        for store in &mut self.stores {
+            tracing::error!(
+                "no port of the saved state is on this fabric, it is not used: {}",
+                store.set_aside("another-fabric")
+            );
         }
     }
 }
 
-fn keep_all(mut book: Book, jobs: &Receiver<Job>, start: Instant) {
-    loop {
-        let job = jobs.recv_timeout(TURN);
-        let now = Timestamp::from_start(start.elapsed());
+struct Work {
+    book: Book,
+    mirroring: Mirroring,
+    part: Part,
+    start: Instant,
+}
+
+impl Work {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_start(self.start.elapsed())
+    }
+
+    fn run(mut self, jobs: &Receiver<Job>) {
+        loop {
+            let next = self.mirroring.deadline().map_or(TURN, |at| (at - self.now()).min(TURN));
+            select! {
+                recv(jobs) -> job => match job {
+                    Ok(Job::End) | Err(_) => return,
+                    Ok(job) => self.take(job),
+                },
+                recv(self.mirroring.datagrams) -> datagram => match datagram {
+                    Ok(datagram) => self.mirroring.receive(&datagram, self.start),
+                    Err(_) => self.mirroring.datagrams = never(),
+                },
+                default(next) => {}
+            }
+            let now = self.now();
+            for changes in self.mirroring.turn(&self.book.entries, now) {
+                self.book.change(changes, now);
+            }
+            self.book.stores.iter_mut().for_each(|store| store.write(&[], now));
+        }
+    }
+
+    fn take(&mut self, job: Job) {
         match job {
-            Ok(Job::End) | Err(RecvTimeoutError::Disconnected) => return,
-            Ok(job) => book.take(job, now),
-            Err(RecvTimeoutError::Timeout) => book.stores.iter_mut().for_each(|store| store.write(&[], now)),
+            Job::Lids(lids) => {
+                self.change(self.book.replacing(Kind::Lids, &typed::lid_entries(&lids)));
+            }
+            Job::NotKept(quirks) => {
+                self.change(self.book.replacing(Kind::NotKept, &typed::quirk_entries(&quirks)));
+            }
+            Job::Registrations(changes, done) => {
+                self.change(changes);
+                drop(done);
+            }
+            Job::AnotherFabric => self.book.set_aside(),
+            Job::Part(part) => {
+                self.part = part;
+                self.mirroring.play(part, &self.book.entries, self.now());
+            }
+            Job::TakeOver(reply) => {
+                let copy = || Box::new((Restored::of(&self.book.entries), self.book.entries.clone()));
+                let _ = reply.send(self.mirroring.is_complete(self.now()).then(copy));
+            }
+            Job::End => {}
+        }
+    }
+
+    /// What changed here. A standby's state is its copy of the master's: it changes nothing itself.
+    fn change(&mut self, changes: Vec<Change>) {
+        if !matches!(self.part, Part::Standby(_)) {
+            self.mirroring.change(&changes);
+            self.book.change(changes, self.now());
         }
     }
 }

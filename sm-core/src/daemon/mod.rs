@@ -6,7 +6,7 @@
 //! | sm (the caller's) | runs [`Sm`](crate::sm::Sm), sends | snapshots swapped in at once |
 //! | planner | one `plan::plan` at a time | a channel back to `sm` |
 //! | sa | answers queries from the last snapshot | straight to the transport |
-//! | state | writes what changed to the stores | tells `sa` when it is written |
+//! | state | writes what changed to the stores, mirrors it between managers | tells `sa` when it is written |
 //!
 //! All channels are bounded. When the one to `sm` is full the receiver waits, which can't last: the window is smaller than
 //! the channel, so only traps can fill it. When the one to `sa` is full the datagram is dropped and counted; its sender
@@ -15,6 +15,7 @@
 mod error;
 mod keeper;
 mod log;
+mod mirroring;
 mod perform;
 mod receiver;
 mod run;
@@ -25,11 +26,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use mad::transport::Transport;
+use mad::types::Guid;
 
 pub use error::DaemonError;
 pub use run::{Control, run, run_once};
 pub use walk::discover;
 
+use crate::replication::Secret;
 use crate::sa::ServerConfig;
 use crate::settings::SmSettings;
 use crate::sm::{Progress, Report};
@@ -47,6 +50,19 @@ pub struct Setup {
     pub reassign: bool,
     /// Bounds of subnet administration.
     pub sa: ServerConfig,
+    /// What is needed to mirror the state between managers; `None`: it is not mirrored.
+    pub mirror: Option<Mirror>,
+}
+
+/// What is needed to mirror the state between managers.
+#[derive(Clone, Debug)]
+pub struct Mirror {
+    /// The secret that they share.
+    pub secret: Secret,
+    /// PortGUID of the port.
+    pub own: Guid,
+    /// A number that differs from run to run and can't be guessed.
+    pub incarnation: u64,
 }
 
 /// What is told while it runs. All are called from the caller's thread.

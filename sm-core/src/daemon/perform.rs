@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
-use crossbeam_channel::Sender;
+use crossbeam_channel::{Receiver, Sender, bounded};
 use mad::transport::{Datagram, Transport};
 use mad::types::Timestamp;
 use mad::wire::smp::Notice;
@@ -16,7 +16,7 @@ use super::{DaemonError, Hooks};
 use crate::plan::PlanInput;
 use crate::sm::{Action, Event, Report, Sm};
 use crate::snapshot::Snapshot;
-use crate::store::Entries;
+use crate::store::{Entries, Restored};
 
 /// Everything that actions act upon.
 pub(super) struct Performer<'a> {
@@ -28,6 +28,8 @@ pub(super) struct Performer<'a> {
     pub(super) keeper: Keeper,
     /// Registrations that the SA goes on with in place of its own.
     pub(super) restores: Sender<Entries>,
+    /// The other end of it: what was not taken over yet is dropped for what comes later.
+    pub(super) superseded: Receiver<Entries>,
     pub(super) hooks: Hooks<'a>,
     pub(super) log: Log,
     pub(super) start: Instant,
@@ -66,7 +68,7 @@ impl Performer<'_> {
                 Action::SaveQuirks(quirks) => self.keeper.keep(Job::NotKept(quirks)),
                 Action::AnotherFabric => {
                     self.keeper.keep(Job::AnotherFabric);
-                    let _ = self.restores.send(Entries::new());
+                    self.restore(Entries::new());
                 }
                 Action::Notice(notice) => {
                     Log::trap(&notice);
@@ -81,6 +83,19 @@ impl Performer<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Has the SA go on with these registrations from the next picture on.
+    pub(super) fn restore(&self, entries: Entries) {
+        while self.superseded.try_recv().is_ok() {}
+        let _ = self.restores.try_send(entries); // nobody else sends
+    }
+
+    /// The copy of the master's state, where there is a complete one.
+    pub(super) fn copy(&self) -> Option<Box<(Restored, Entries)>> {
+        let (reply, copy) = bounded(1);
+        self.keeper.keep(Job::TakeOver(reply));
+        copy.recv().ok().flatten()
     }
 
     fn send_failed(&self, sm: &mut Sm, datagram: &Datagram, errno: i32) {

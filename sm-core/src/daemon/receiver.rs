@@ -8,6 +8,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use mad::transport::{Datagram, Received, Transport, TransportError};
 use mad::wire::MgmtClass;
+use mad::wire::vendor::mirror;
 
 use super::DaemonError;
 
@@ -16,6 +17,7 @@ const BATCH: usize = 64;
 /// Batches: more than any window, so that answers always have room even one by one.
 const SMP_QUEUE: usize = 1024;
 const SA_QUEUE: usize = 8192;
+const MIRROR_QUEUE: usize = 1024;
 /// How often the thread looks whether it shall end, if it is not woken.
 const TURN: Duration = Duration::from_millis(200);
 
@@ -28,25 +30,29 @@ pub(super) struct ReceiverThread {
     pub(super) smps: Receiver<Result<Vec<Received>, TransportError>>,
     /// Subnet administration.
     pub(super) queries: Receiver<Datagram>,
+    /// State that managers mirror.
+    pub(super) mirror: Receiver<Datagram>,
 }
 
 impl ReceiverThread {
     pub(super) fn start(transport: &Arc<dyn Transport>) -> Result<Self, DaemonError> {
         let (smps_in, smps) = bounded(SMP_QUEUE);
         let (queries_in, queries) = bounded(SA_QUEUE);
+        let (mirror_in, mirror) = bounded(MIRROR_QUEUE);
         let stop = Arc::new(AtomicBool::new(false));
         let work = Work {
             transport: Arc::clone(transport),
             stop: Arc::clone(&stop),
             smps: smps_in,
             queries: queries_in,
+            mirror: mirror_in,
             dropped: 0,
         };
         let thread = std::thread::Builder::new()
             .name("receiver".into())
             .spawn(move || work.run())
             .map_err(DaemonError::Thread)?;
-        Ok(Self { transport: Arc::clone(transport), stop, thread: Some(thread), smps, queries })
+        Ok(Self { transport: Arc::clone(transport), stop, thread: Some(thread), smps, queries, mirror })
     }
 }
 
@@ -70,6 +76,7 @@ struct Work {
     stop: Arc<AtomicBool>,
     smps: Sender<Result<Vec<Received>, TransportError>>,
     queries: Sender<Datagram>,
+    mirror: Sender<Datagram>,
     /// Queries dropped since the channel was full.
     dropped: u64,
 }
@@ -108,10 +115,15 @@ impl Work {
             Received::Datagram(datagram) => &datagram.mad,
             Received::Returned { request, .. } => &request.mad,
         };
-        if mad.header.mgmt_class() != MgmtClass::SUBN_ADM {
+        let class = mad.header.mgmt_class();
+        if class != MgmtClass::SUBN_ADM && class != mirror::CLASS {
             return Some(received);
         }
         let Received::Datagram(datagram) = received else { return None };
+        if class == mirror::CLASS {
+            let _ = self.mirror.try_send(datagram); // full: it is asked for again
+            return None;
+        }
         if let Err(TrySendError::Full(_)) = self.queries.try_send(datagram) {
             self.dropped += 1;
             if self.dropped.is_power_of_two() {

@@ -8,8 +8,9 @@ use arc_swap::ArcSwapOption;
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use mad::transport::{Received, TransportError};
 
-use super::keeper::{Book, Keeper, epoch};
+use super::keeper::{Book, Job, Keeper, Part, epoch};
 use super::log::Log;
+use super::mirroring::Mirroring;
 use super::perform::Performer;
 use super::receiver::ReceiverThread;
 use super::sa::{Channels, SaThread};
@@ -18,7 +19,7 @@ use super::{DaemonError, Hooks, Setup};
 use crate::plan::{self, Plan, PlanError, PlanInput};
 use crate::sa::Wish;
 use crate::settings::SmSettings;
-use crate::sm::{Event, Report, Sm};
+use crate::sm::{Event, Report, Role, Sm};
 
 /// What a running subnet manager is told from outside.
 #[derive(Debug)]
@@ -70,6 +71,8 @@ struct Daemon<'a> {
     planner: Option<JoinHandle<()>>,
     receiver: ReceiverThread,
     sa: Option<SaThread>,
+    /// What the manager was when that was last told.
+    part: Part,
 }
 
 impl<'a> Daemon<'a> {
@@ -77,8 +80,9 @@ impl<'a> Daemon<'a> {
         let start = Instant::now();
         let (book, restored, registrations) = Book::open(&setup)?;
         restored.complaints.iter().for_each(|complaint| tracing::error!("{complaint}"));
-        let keeper = Keeper::start(book, start)?;
         let receiver = ReceiverThread::start(&setup.transport)?;
+        let mirroring = Mirroring::new(setup.mirror, &setup.transport, receiver.mirror.clone());
+        let keeper = Keeper::start(book, mirroring, start)?;
         let snapshot = Arc::new(ArcSwapOption::empty());
         let (notices_in, notices) = bounded(NOTICES);
         let (wishes_in, wishes) = bounded(1);
@@ -88,7 +92,7 @@ impl<'a> Daemon<'a> {
             queries: receiver.queries.clone(),
             notices,
             wishes: wishes_in,
-            restores: restored_in,
+            restores: restored_in.clone(),
             keeper: keeper.jobs(),
             epoch: epoch(start),
             start,
@@ -109,6 +113,7 @@ impl<'a> Daemon<'a> {
                 notices: notices_in,
                 keeper,
                 restores,
+                superseded: restored_in,
                 hooks,
                 log: Log::default(),
                 start,
@@ -119,6 +124,7 @@ impl<'a> Daemon<'a> {
             planner: Some(planner),
             receiver,
             sa: Some(sa),
+            part: Part::None,
         })
     }
 
@@ -131,6 +137,7 @@ impl<'a> Daemon<'a> {
             }
             self.take_in_datagrams()?;
             self.performer.drain(&mut self.sm)?;
+            self.follow_role();
             if shown.elapsed() >= PROGRESS {
                 shown = Instant::now();
                 (self.performer.hooks.progress)(self.sm.progress());
@@ -161,6 +168,28 @@ impl<'a> Daemon<'a> {
                 default(wait) => event = Some(Event::Time),
             }
         }
+    }
+
+    /// Tells whoever keeps the state what the manager is; a standby that takes over goes on with its copy.
+    fn follow_role(&mut self) {
+        let part = match self.sm.role() {
+            Role::Master => Part::Master,
+            Role::Standby => Part::Standby(self.sm.master_lid()),
+            Role::Discovering | Role::NotActive => Part::None,
+        };
+        let before = std::mem::replace(&mut self.part, part);
+        if part == before {
+            return;
+        }
+        if matches!(before, Part::Standby(_))
+            && !matches!(part, Part::Standby(_))
+            && let Some((restored, entries)) = self.performer.copy().map(|copy| *copy)
+        {
+            tracing::info!(ports = restored.lids.len(), "taking over with the copy of the master's state");
+            self.performer.restore(entries);
+            self.sm.handle(Event::Mirrored(Box::new(restored)), self.performer.now());
+        }
+        self.performer.keeper.keep(Job::Part(part));
     }
 
     fn take_in_datagrams(&mut self) -> Result<(), DaemonError> {

@@ -15,6 +15,7 @@ use crate::plan::lids::LidMemory;
 use crate::plan::{Plan, PlanError, PlanInput};
 use crate::settings::SmSettings;
 use crate::snapshot::Snapshot;
+use crate::store::Restored;
 
 /// Something happened.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub enum Event {
     QosTables(BTreeSet<Guid>),
     /// Somebody wants a full sweep.
     SweepRequested,
+    /// The state of the master before, as it was mirrored: it counts from now on. Registrations go to the SA itself.
+    Mirrored(Box<Restored>),
     /// New settings.
     Settings(Box<SmSettings>),
     /// The job of [`Action::Plan`] is done.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mad::types::Lid;
+use mad::wire::smp::SmState;
 
 use super::{Action, Role, Sm};
 use crate::config::LidTakeover;
@@ -11,7 +12,7 @@ use crate::multicast::MulticastDemand;
 use crate::observed::Observed;
 use crate::plan::lids::{LidMemory, LidRange};
 use crate::plan::own_end;
-use crate::store::is_of_another_fabric;
+use crate::store::{Restored, is_of_another_fabric};
 
 impl Sm {
     /// Decides after the first full sweep whether what was restored is used. A state of another fabric is forgotten, and
@@ -27,6 +28,22 @@ impl Sm {
             "the saved state is of another fabric: none of its ports is here; it is set aside and not used"
                 .into(),
         );
+    }
+
+    /// LID of the master that the last sweep saw.
+    pub fn master_lid(&self) -> Option<Lid> {
+        let observed = self.observed.as_ref()?;
+        let master = observed.managers.iter().find(|m| m.info.state() == Some(SmState::Master))?;
+        observed.fabric.port(master.port)?.lid
+    }
+
+    /// Goes on where the master before ended.
+    pub(super) fn take_mirrored(&mut self, restored: Restored) {
+        self.memory = Arc::new(restored.lids);
+        self.memory_is_doubtful = false;
+        self.ground.quirks = restored.quirks;
+        self.multicast.demand = restored.demand;
+        self.wishes.replan();
     }
 
     /// The LIDs that a plan starts from. A new master's port takes the LID by which hosts reach the master before, where no

@@ -216,6 +216,7 @@ impl Sm {
                 self.tables_wanted.extend(nodes);
                 self.wishes.look();
             }
+            Event::Mirrored(restored) => self.take_mirrored(*restored),
             Event::SweepRequested => self.wishes.full(),
             Event::Settings(settings) => self.change_settings(*settings),
             Event::Planned(result) => self.planned(*result, now),

@@ -4,6 +4,7 @@ use std::io;
 
 use super::abi::{self, RegisterAgent, RegisterAgent2};
 use super::sys::Fd;
+use crate::wire::vendor::mirror;
 use crate::wire::{Method, MgmtClass};
 
 /// One class that a program wants to send or receive.
@@ -16,6 +17,8 @@ pub struct AgentSpec {
     /// The requests that come to us; a bit for each method. None for a program that only asks: it gets answers
     /// alone, and runs beside others.
     pub methods: u128,
+    /// Organization, for the classes that one divides (0x30 to 0x4F); else zeros.
+    pub oui: [u8; 3],
     /// Whether opening fails without it. Devices may refuse classes that a program can do without.
     pub required: bool,
 }
@@ -24,7 +27,7 @@ impl AgentSpec {
     /// A class to ask in, with no requests to serve.
     pub const fn client(class: MgmtClass, required: bool) -> Self {
         let version = if class.0 == MgmtClass::SUBN_ADM.0 { 2 } else { 1 };
-        Self { class, version, methods: 0, required }
+        Self { class, version, methods: 0, oui: [0; 3], required }
     }
 
     /// A class whose requests of these methods come to us. One program only can have a method of a class.
@@ -102,13 +105,14 @@ fn try_register(file: &Fd, spec: &AgentSpec, registration: Registration) -> io::
 
 fn register_new(file: &Fd, spec: &AgentSpec) -> io::Result<u32> {
     // RMPP of general services is ours, segment by segment; QP0 has none.
-    let rmpp = spec.class == MgmtClass::SUBN_ADM;
+    let rmpp = spec.class == MgmtClass::SUBN_ADM || spec.class == mirror::CLASS;
     let mut request = RegisterAgent2 {
         qpn: u32::from(spec.qpn()),
         mgmt_class: spec.class.0,
         mgmt_class_version: spec.version,
         flags: if rmpp { abi::USER_RMPP } else { 0 },
         method_mask: [spec.methods as u64, (spec.methods >> 64) as u64],
+        oui: u32::from_be_bytes([0, spec.oui[0], spec.oui[1], spec.oui[2]]),
         rmpp_version: u8::from(rmpp),
         ..RegisterAgent2::default()
     };
@@ -124,6 +128,7 @@ fn register_old(file: &Fd, spec: &AgentSpec) -> io::Result<u32> {
         qpn: spec.qpn(),
         mgmt_class: spec.class.0,
         mgmt_class_version: spec.version,
+        oui: spec.oui,
         // RMPP version 0: none by the kernel.
         ..RegisterAgent::default()
     };

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use super::{Datagram, Received, Transport, TransportError};
 use crate::types::PortNum;
+use crate::wire::vendor::mirror;
 use crate::wire::{Method, MgmtClass};
 pub use agents::{AgentSpec, Registration};
 pub use devices::{Device, DevicePort, LinkLayer, devices, devices_under};
@@ -58,6 +59,8 @@ impl OpenOptions {
         options.agents[0] = AgentSpec::server(MgmtClass::SUBN_DR, &smp);
         options.agents[1] = AgentSpec::server(MgmtClass::SUBN_LID, &smp);
         options.agents[2] = AgentSpec::server(MgmtClass::SUBN_ADM, &sa);
+        let mirror = AgentSpec::server(mirror::CLASS, &[Method::GET]);
+        options.agents.push(AgentSpec { oui: mirror::OUI, required: false, ..mirror });
         options
     }
 

@@ -9,6 +9,7 @@ mod extended_info;
 mod extended_port_info;
 mod general_info;
 mod hash_forwarding;
+pub mod mirror;
 mod private_lft;
 mod routing_notification;
 

@@ -1,0 +1,242 @@
+//! Warm standby over the fabric itself: standbys ask the master for what changed, over vendor datagrams with RMPP.
+//!
+//! ```text
+//! standby                                                              master
+//!   Get(MirrorState): stream 0, after 0                  ->
+//!                       <-   HELLO: stream S
+//!   Get: stream S, after 0                               ->
+//!                       <-   page 1 of all entries, until version u          (RMPP)
+//!   Get: stream S, after u                               ->
+//!                       <-   … the rest, then what changed since, in order of versions
+//! ```
+//! A snapshot and changes are one thing: entries in order of the version at which they last changed ([`log`]). Whoever has
+//! fallen so far behind that removals are forgotten begins again from 0. A standby is *complete* when it has once been
+//! level with the master; before that its copy is not used.
+//!
+//! **Authentication.** Each message carries HMAC-SHA256 under the shared secret over all that goes before it; what does not
+//! verify is counted and not answered. A request carries the sender's GUID, incarnation and a number that only grows, and the
+//! master's stream; so a repeated request, also one of before the master's restart, gets nothing. An answer names the
+//! request that it answers. Contents are not encrypted: whoever can read management datagrams on the wire can read them.
+//!
+//! **Rate.** One request in [`INTERVAL`] for each standby, answered with [`PAGE`] bytes at most: 1,600 datagrams a second
+//! while a snapshot is on its way, ten when nothing changes.
+//!
+//! Sans-IO: time and entropy are arguments. Cost: O(changes · log entries).
+
+pub mod log;
+pub mod message;
+mod source;
+mod standby;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use mad::rmpp::{Event as RmppEvent, Rmpp, RmppConfig, TransferKey};
+use mad::transport::{Address, Datagram};
+use mad::types::{Guid, Lid, ServiceLevel, Timestamp};
+use mad::wire::Method;
+use mad::wire::vendor::mirror;
+
+use crate::store::{Change, Entries};
+pub use message::Secret;
+use source::Source;
+use standby::Standby;
+
+/// Time between two requests of a standby.
+pub const INTERVAL: Duration = Duration::from_millis(200);
+/// Most bytes of changes in an answer.
+pub const PAGE: usize = 64 * 1024;
+
+/// What a standby learnt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Learnt {
+    /// These changes, in order.
+    Changes(Vec<Change>),
+    /// The copy is level with the master for the first time: entries with other keys than these are no more.
+    Complete(Entries),
+}
+
+/// How replication stands, for logs and status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MirrorStatus {
+    /// As a standby: whether the copy was level with the master once.
+    pub complete: bool,
+    /// As a standby: changes that the master has and we have not, as of its last answer.
+    pub behind: u64,
+    /// As a standby: when the master last answered.
+    pub last_answer: Option<Timestamp>,
+    /// As a master: standbys that asked within ten intervals.
+    pub standbys: usize,
+    /// As a master: changes that the slowest of these has not got.
+    pub slowest_behind: u64,
+    /// Messages that did not verify, or came again.
+    pub refused: u64,
+}
+
+#[derive(Debug)]
+enum Part {
+    /// Neither master nor standby, or a standby that knows no master's LID.
+    Idle,
+    Source(Box<Source>),
+    Standby(Box<Standby>),
+}
+
+/// Replication of one manager.
+#[derive(Debug)]
+pub struct Replication {
+    secret: Secret,
+    own: Guid,
+    /// Differs from run to run and can't be guessed.
+    incarnation: u64,
+    /// Parts played so far: each source is a stream of its own.
+    parts: u64,
+    part: Part,
+    rmpp: Rmpp,
+    /// The last request's transfer.
+    asked: Option<TransferKey>,
+    outgoing: Vec<Datagram>,
+    learnt: Vec<Learnt>,
+    refused: u64,
+}
+
+impl Replication {
+    /// Idle. `own` is our port's GUID; `incarnation` must differ from run to run and be hard to guess.
+    pub fn new(secret: Secret, own: Guid, incarnation: u64) -> Self {
+        let config = RmppConfig {
+            max_message: 2 * PAGE,
+            total_timeout: Duration::from_secs(10),
+            ..RmppConfig::default()
+        };
+        Self {
+            secret,
+            own,
+            incarnation,
+            parts: 0,
+            part: Part::Idle,
+            rmpp: Rmpp::new(config),
+            asked: None,
+            outgoing: Vec::new(),
+            learnt: Vec::new(),
+            refused: 0,
+        }
+    }
+
+    /// Serves these entries from now on.
+    pub fn become_master(&mut self, entries: &Entries) {
+        self.parts += 1;
+        self.part = Part::Source(Box::new(Source::new(self.incarnation.wrapping_add(self.parts), entries)));
+    }
+
+    /// Follows the master at this LID. Nothing happens when it does so already.
+    pub fn become_standby(&mut self, master: Lid, now: Timestamp) {
+        if let Part::Standby(standby) = &mut self.part
+            && standby.master == master
+        {
+            return;
+        }
+        self.parts += 1;
+        self.part = Part::Standby(Box::new(Standby::new(master, now)));
+    }
+
+    /// Neither serves nor follows.
+    pub fn become_idle(&mut self) {
+        self.part = Part::Idle;
+    }
+
+    /// As a master: something changed.
+    pub fn change(&mut self, changes: &[Change]) {
+        if let Part::Source(source) = &mut self.part {
+            changes.iter().for_each(|change| source.log.change(change));
+        }
+    }
+
+    /// Takes a datagram of the class.
+    pub fn receive(&mut self, datagram: &Datagram, now: Timestamp) {
+        if datagram.mad.header.mgmt_class() != mirror::CLASS {
+            return;
+        }
+        if !self.rmpp.receive(datagram, now) && datagram.mad.header.method() == Method::GET {
+            self.serve(datagram, now);
+        }
+        self.take_events(now);
+    }
+
+    fn serve(&mut self, datagram: &Datagram, now: Timestamp) {
+        let Part::Source(source) = &mut self.part else { return };
+        let Some(request) = message::Request::decode(&self.secret, mirror::data(&datagram.mad)) else {
+            self.refused += 1;
+            return;
+        };
+        let Some(answer) = source.answer(&request, self.own, now) else {
+            self.refused += 1;
+            return;
+        };
+        let mut head = datagram.mad;
+        head.header.method = Method::GET_RESP.0;
+        head.header.status.set(0);
+        let data = answer.encode(&self.secret);
+        // One that can't be sent now is asked for again.
+        let _ = self.rmpp.send(Address { grh: None, ..datagram.address }, &head, data, now);
+    }
+
+    fn take_events(&mut self, now: Timestamp) {
+        while let Some(event) = self.rmpp.poll_event() {
+            let (RmppEvent::Received(message), Part::Standby(standby)) = (event, &mut self.part) else {
+                continue;
+            };
+            match message::Answer::decode(&self.secret, &message.data) {
+                Some(answer) if standby.expects(&answer, self.incarnation) => {
+                    self.learnt.extend(standby.take(answer, now));
+                }
+                _ => self.refused += 1,
+            }
+        }
+    }
+
+    /// The next datagram to send, until there is none.
+    pub fn poll_send(&mut self, now: Timestamp) -> Option<Datagram> {
+        if self.rmpp.deadline().is_some_and(|at| at <= now) {
+            self.rmpp.expired(now);
+            self.take_events(now);
+        }
+        if let Part::Standby(standby) = &mut self.part {
+            let answered = self.asked.is_some_and(|key| self.rmpp.is_receiving(&key));
+            if answered && standby.next <= now {
+                standby.next = now + INTERVAL; // the answer is on its way
+            } else if let Some(request) = standby.next_request(self.own, self.incarnation, now) {
+                let address = Address::gsi(standby.master.get(), ServiceLevel(0));
+                let mad = mirror::request(u64::from(request.number as u32), &request.encode(&self.secret));
+                self.asked = self.rmpp.expect(&address, &mad, now + INTERVAL * 2).ok();
+                self.outgoing.push(Datagram { address, mad });
+            }
+        }
+        self.outgoing.pop().or_else(|| self.rmpp.poll_send(now))
+    }
+
+    /// What was learnt since the last call.
+    pub fn take_learnt(&mut self) -> Vec<Learnt> {
+        std::mem::take(&mut self.learnt)
+    }
+
+    /// When [`Replication::poll_send`] has something to do although nothing came.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        let standby = if let Part::Standby(standby) = &self.part { Some(standby.next) } else { None };
+        [standby, self.rmpp.deadline()].into_iter().flatten().min()
+    }
+
+    /// How it stands.
+    pub fn status(&self, now: Timestamp) -> MirrorStatus {
+        let mut status = MirrorStatus { refused: self.refused, ..MirrorStatus::default() };
+        match &self.part {
+            Part::Idle => {}
+            Part::Source(source) => (status.standbys, status.slowest_behind) = source.standbys(now),
+            Part::Standby(standby) => {
+                status.complete = standby.complete;
+                status.behind = standby.behind;
+                status.last_answer = standby.last_answer;
+            }
+        }
+        status
+    }
+}

@@ -1,0 +1,261 @@
+//! A master and a standby joined by a wire that loses, repeats, delays and keeps datagrams, in virtual time.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::*;
+use crate::store::{Key, Kind};
+
+const MASTER: u16 = 1;
+const STANDBY: u16 = 2;
+
+fn secret(text: &str) -> Secret {
+    Secret::new(format!("{text} is a shared secret").as_bytes()).unwrap()
+}
+
+fn change(id: u32, value: Option<&[u8]>) -> Change {
+    Change { key: Key::new(Kind::Service, id.to_be_bytes().to_vec()), value: value.map(<[u8]>::to_vec) }
+}
+
+/// Two managers and what is between them.
+struct Wire {
+    master: Replication,
+    standby: Replication,
+    /// What the master serves, and the copy.
+    entries: Entries,
+    copy: Entries,
+    now: Timestamp,
+    random: Pcg64Mcg,
+    loss: f64,
+    /// When, to whom, what.
+    flying: Vec<(Timestamp, u16, Datagram)>,
+    /// Everything that was ever sent to the master.
+    requests: Vec<Datagram>,
+    sent: u64,
+}
+
+impl Wire {
+    fn new(seed: u64, loss: f64) -> Self {
+        let mut wire = Self {
+            master: Replication::new(secret("ours"), Guid(0xa), 1000),
+            standby: Replication::new(secret("ours"), Guid(0xb), 2000),
+            entries: Entries::new(),
+            copy: Entries::new(),
+            now: Timestamp::ZERO,
+            random: Pcg64Mcg::seed_from_u64(seed),
+            loss,
+            flying: Vec::new(),
+            requests: Vec::new(),
+            sent: 0,
+        };
+        wire.master.become_master(&wire.entries);
+        wire.standby.become_standby(Lid::new(MASTER).unwrap(), wire.now);
+        wire
+    }
+
+    fn change(&mut self, changes: Vec<Change>) {
+        self.master.change(&changes);
+        changes.into_iter().for_each(|change| change.apply_to(&mut self.entries));
+    }
+
+    fn launch(&mut self, from: u16, datagram: Datagram) {
+        self.sent += 1;
+        let to = datagram.address.lid;
+        let arrived = Datagram { address: Address { lid: from, ..datagram.address }, mad: datagram.mad };
+        let rmpp_type = datagram.mad.body[1];
+        if to == MASTER && rmpp_type == 0 {
+            self.requests.push(arrived);
+        }
+        let copies = if self.random.random_bool(self.loss) {
+            0
+        } else {
+            1 + u8::from(self.random.random_bool(self.loss))
+        };
+        for _ in 0..copies {
+            // A fabric that loses nothing keeps the order.
+            let most = if self.loss > 0.0 { 2000 } else { 6 };
+            let delay = Duration::from_micros(self.random.random_range(5..most));
+            self.flying.push((self.now + delay, to, arrived));
+        }
+    }
+
+    fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        loop {
+            while let Some(datagram) = self.master.poll_send(self.now) {
+                self.launch(MASTER, datagram);
+            }
+            while let Some(datagram) = self.standby.poll_send(self.now) {
+                self.launch(STANDBY, datagram);
+            }
+            for learnt in self.standby.take_learnt() {
+                match learnt {
+                    Learnt::Changes(changes) => {
+                        changes.into_iter().for_each(|change| change.apply_to(&mut self.copy));
+                    }
+                    Learnt::Complete(entries) => self.copy = entries,
+                }
+            }
+            let next = self.flying.iter().map(|(at, ..)| *at).min();
+            let deadlines = [next, self.master.deadline(), self.standby.deadline()];
+            self.now = deadlines.into_iter().flatten().min().unwrap_or(end).max(self.now);
+            if self.now >= end {
+                self.now = end;
+                return;
+            }
+            let due: Vec<_> = self.flying.extract_if(.., |(at, ..)| *at <= self.now).collect();
+            for (_, to, datagram) in due {
+                let receiver = if to == MASTER { &mut self.master } else { &mut self.standby };
+                receiver.receive(&datagram, self.now);
+            }
+        }
+    }
+
+    #[track_caller]
+    fn assert_level(&self) {
+        let status = self.standby.status(self.now);
+        assert!(status.complete && status.behind == 0, "{status:?}");
+        assert_eq!(self.copy.len(), self.entries.len());
+        assert!(self.copy == self.entries);
+    }
+}
+
+fn many(n: u32) -> Vec<Change> {
+    (0..n).map(|id| change(id, Some(&[id as u8; 150]))).collect()
+}
+
+#[test]
+fn a_snapshot_then_changes_and_removals() {
+    let mut wire = Wire::new(1, 0.0);
+    wire.change(many(3000));
+    wire.run(Duration::from_secs(5));
+    wire.assert_level();
+    wire.change(vec![change(5, Some(b"new")), change(6, None), change(9000, Some(b"more"))]);
+    wire.run(INTERVAL + Duration::from_millis(50));
+    wire.assert_level();
+    let status = wire.master.status(wire.now);
+    assert_eq!((status.standbys, status.refused), (1, 0));
+}
+
+#[test]
+fn the_rate_is_bounded_and_nothing_changed_costs_two_datagrams_and_an_acknowledgement() {
+    let mut wire = Wire::new(2, 0.0);
+    wire.change(many(20_000)); // 3.3 MB
+    wire.run(Duration::from_secs(1));
+    assert!(!wire.standby.status(wire.now).complete && wire.sent < 1_800, "{} in a second", wire.sent);
+    wire.run(Duration::from_secs(20));
+    wire.assert_level();
+    wire.sent = 0;
+    wire.run(Duration::from_secs(10));
+    assert!(wire.sent <= 3 * 51, "{} datagrams in ten idle seconds", wire.sent);
+}
+
+#[test]
+fn losses_repetitions_and_disorder_end_level_from_many_seeds() {
+    for seed in 0..30 {
+        println!("seed {seed}");
+        let mut wire = Wire::new(seed, 0.1);
+        for round in 0..20_u32 {
+            let id = wire.random.random_range(0..400);
+            let value = vec![round as u8; wire.random.random_range(0..400)];
+            let removed = wire.random.random_bool(0.3);
+            wire.change(many(round * 7 % 90));
+            wire.change(vec![change(id, (!removed).then_some(&value[..]))]);
+            let time = wire.random.random_range(10..900);
+            wire.run(Duration::from_millis(time));
+        }
+        wire.loss = 0.0;
+        wire.run(Duration::from_secs(30));
+        wire.assert_level();
+    }
+}
+
+#[test]
+fn a_master_that_restarts_is_another_stream_and_the_copy_begins_again() {
+    let mut wire = Wire::new(3, 0.0);
+    wire.change(many(50));
+    wire.run(Duration::from_secs(2));
+    wire.assert_level();
+    wire.master = Replication::new(secret("ours"), Guid(0xa), 777);
+    wire.entries.retain(|key, _| key.id[3] % 2 == 0); // some are gone over the restart
+    wire.master.become_master(&wire.entries);
+    wire.run(Duration::from_secs(2));
+    wire.assert_level();
+}
+
+#[test]
+fn whoever_missed_forgotten_removals_begins_again() {
+    let mut wire = Wire::new(4, 0.0);
+    wire.change(many(100));
+    wire.run(Duration::from_secs(1));
+    wire.assert_level();
+    wire.change(vec![change(3, None)]);
+    for id in 0..12_000 {
+        wire.change(vec![change(100_000 + id, Some(b"x")), change(100_000 + id, None)]);
+    }
+    wire.run(Duration::from_secs(3));
+    wire.assert_level();
+}
+
+#[test]
+fn another_secret_gets_nothing_and_teaches_nothing() {
+    let mut wire = Wire::new(5, 0.0);
+    wire.change(many(10));
+    wire.standby = Replication::new(secret("theirs"), Guid(0xb), 2000);
+    wire.standby.become_standby(Lid::new(MASTER).unwrap(), wire.now);
+    wire.run(Duration::from_secs(2));
+    assert!(wire.copy.is_empty() && !wire.standby.status(wire.now).complete);
+    assert!(wire.master.status(wire.now).refused >= 10);
+    assert_eq!(wire.sent as usize, wire.requests.len(), "no answer at all");
+}
+
+#[test]
+fn a_request_that_is_sent_again_gets_no_state_not_even_after_a_restart() {
+    let mut wire = Wire::new(6, 0.0);
+    wire.change(many(10));
+    wire.run(Duration::from_secs(2));
+    wire.assert_level();
+    let old: Vec<Datagram> = wire.requests.clone();
+    let answered = |master: &mut Replication, now| {
+        let mut bytes = 0;
+        for request in &old {
+            let from = Address { lid: 99, ..request.address };
+            master.receive(&Datagram { address: from, mad: request.mad }, now);
+        }
+        while let Some(datagram) = master.poll_send(now) {
+            let message = mirror::data(&datagram.mad);
+            bytes += usize::from(message[..200].windows(20).any(|w| w.iter().all(|b| *b == w[0] && *b != 0)));
+        }
+        bytes
+    };
+    let later = wire.now + Duration::from_secs(10);
+    let before = wire.master.status(later).refused;
+    assert_eq!(answered(&mut wire.master, later), 0, "no entry's value is sent");
+    let refused = wire.master.status(later).refused - before;
+    assert!(refused as usize >= old.len() - 4, "{refused} of {}", old.len());
+    let mut restarted = Replication::new(secret("ours"), Guid(0xa), 5);
+    restarted.become_master(&wire.entries);
+    assert_eq!(answered(&mut restarted, later), 0);
+}
+
+#[test]
+fn an_answer_to_another_request_is_not_taken() {
+    let ours = secret("ours");
+    let mut standby = Standby::new(Lid::new(MASTER).unwrap(), Timestamp::ZERO);
+    let request = standby.next_request(Guid(0xb), 2000, Timestamp::ZERO).unwrap();
+    let mut source = Source::new(9, &Entries::new());
+    let hello = source.answer(&request, Guid(0xa), Timestamp::ZERO).unwrap();
+    assert!(standby.expects(&hello, 2000) && !standby.expects(&hello, 2001));
+    standby.take(hello.clone(), Timestamp::ZERO);
+    standby.next_request(Guid(0xb), 2000, Timestamp::ZERO).unwrap();
+    assert!(!standby.expects(&hello, 2000), "the answer to the request before");
+    let mut bytes = hello.encode(&ours);
+    assert_eq!(message::Answer::decode(&ours, &bytes), Some(hello));
+    for at in 0..bytes.len() {
+        bytes[at] ^= 1;
+        assert_eq!(message::Answer::decode(&ours, &bytes), None, "byte {at}");
+        bytes[at] ^= 1;
+    }
+    assert!(Secret::new(b"too short").is_none());
+    assert_eq!(format!("{ours:?}"), "Secret");
+}
