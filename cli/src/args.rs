@@ -11,7 +11,7 @@ use mad::types::{Guid, Lid};
 use sm_core::config::LogLevel;
 
 pub(crate) use generate::{FileFormat, Generate, Kind, Variation};
-pub(crate) use simulate::{Chaos, Scenario, Simulate, Traffic};
+pub(crate) use simulate::{Chaos, FailureKind, Failures, Scenario, Simulate, Traffic};
 
 /// An InfiniBand subnet manager.
 #[derive(Debug, Parser)]
@@ -273,6 +273,13 @@ pub(crate) struct Route {
     /// Data VLs that the links have
     #[arg(long, value_name = "1-15", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=15))]
     pub(crate) data_vls: u8,
+    /// Tables in force, as for `rsm verify`: what `file` takes and `adaptive-minhop` moves a little of; others are compared
+    #[arg(long, value_name = "DUMP")]
+    pub(crate) tables: Option<PathBuf>,
+    /// Load that was measured on them, for `adaptive-minhop`: flows (lines `SOURCE DESTINATION [WEIGHT]`) or port counters (as
+    /// perfquery prints them)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) load: Option<PathBuf>,
     /// Write opensm-subnet.lst, opensm.fdbs and opensm-lfts.dump of the first engine that routes into this directory
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,

@@ -33,6 +33,32 @@ impl Progress {
     }
 }
 
+/// A bar for work of known length.
+pub(crate) struct Bar(ProgressBar);
+
+impl Bar {
+    /// On standard error; shows nothing where that is no terminal.
+    pub(crate) fn start(length: usize, what: &str) -> Self {
+        let bar = ProgressBar::new(length as u64);
+        if let Ok(style) = ProgressStyle::with_template("{prefix} {wide_bar} {pos}/{len} {eta:>4} left") {
+            bar.set_style(style);
+        }
+        bar.set_prefix(what.to_owned());
+        Self(bar)
+    }
+
+    /// One more is done.
+    pub(crate) fn step(&self) {
+        self.0.inc(1);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.0 {

@@ -2,6 +2,7 @@
 //! manager that can be done from a file. No I/O but reading and writing those files.
 #![forbid(unsafe_code)]
 
+pub mod adaptive;
 pub mod engines;
 pub mod fabric;
 

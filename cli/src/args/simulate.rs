@@ -13,6 +13,8 @@ pub(crate) enum Simulate {
     Chaos(Chaos),
     /// Congestion of a traffic pattern on the routes of engines or of a dump, side by side
     Traffic(Traffic),
+    /// What the loss of links or switches costs: new routes, entries that move, load, safety of the way there
+    Failures(Failures),
 }
 
 /// `rsm simulate scenario`.
@@ -74,4 +76,47 @@ pub(crate) struct Traffic {
     /// Print the results as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `rsm simulate failures`.
+#[derive(Debug, Args)]
+pub(crate) struct Failures {
+    /// Topology, as for `rsm route`
+    #[arg(value_name = "TOPOLOGY")]
+    pub(crate) topology: PathBuf,
+    /// Routing engines; every case is played with each
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "minhop")]
+    pub(crate) engine: Vec<String>,
+    #[command(flatten)]
+    pub(crate) kind: FailureKind,
+    /// Cases to draw (--links, --switches)
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) cases: u32,
+    /// Seed of the cases
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Data VLs that the links have
+    #[arg(long, value_name = "1-15", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=15))]
+    pub(crate) data_vls: u8,
+    /// Print the cases as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print the cases as comma-separated values
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+}
+
+/// What fails in a case.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct FailureKind {
+    /// So many random links between switches at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) links: Option<u32>,
+    /// So many random switches at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) switches: Option<u32>,
+    /// Every link between switches, one after the other
+    #[arg(long)]
+    pub(crate) each_link: bool,
 }

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
+use routing::adaptive::Load;
 use routing::engines::{self, RoutingInput};
 use routing::fabric::{Fabric, SwitchGraph};
-use routing::formats::{self, fdbs, lfts, lst, tables};
+use routing::formats::{self, counters, fdbs, flows, lfts, lst, tables};
 use routing::routes::Routes;
-use routing::verify::{self, Options, Report};
+use routing::verify::{self, Options, Report, transition};
 use serde::Serialize;
 use simulations::generate;
 
@@ -26,6 +27,8 @@ struct Judgement {
     refused: Option<String>,
     /// Milliseconds of routing, on this machine.
     milliseconds: f64,
+    /// Entries that differ from the tables in force, where these are given.
+    moved: Option<usize>,
     report: Option<Report>,
 }
 
@@ -33,7 +36,9 @@ pub(super) fn route(args: &Route) -> Outcome {
     let (fabric, graph) = routable(&args.topology)?;
     let chosen: Vec<_> =
         args.engine.iter().map(|name| engines::by_name(name)).collect::<Result<_, _>>().map_err(usage)?;
-    let input = RoutingInput { data_vls: args.data_vls, ..RoutingInput::default() };
+    let tables = args.tables.as_ref().map(|dump| dumped(dump, &graph)).transpose()?;
+    let load = args.load.as_ref().map(|file| load(file, &fabric, &graph)).transpose()?;
+    let input = RoutingInput { data_vls: args.data_vls, tables, load, ..RoutingInput::default() };
     let mut judgements = Vec::new();
     let mut first: Option<Routes> = None;
     for engine in chosen {
@@ -43,7 +48,10 @@ pub(super) fn route(args: &Route) -> Outcome {
         let options = Options { data_vls: args.data_vls, ..Options::default() };
         let report = routed.as_ref().ok().map(|routes| verify::check(&graph, routes, options));
         let refused = routed.as_ref().err().map(ToString::to_string);
-        judgements.push(Judgement { engine: engine.name().to_owned(), refused, milliseconds, report });
+        let in_force = input.tables.as_ref().zip(routed.as_ref().ok());
+        let moved = in_force.map(|(old, new)| transition::check(&graph, &old.lfts, &new.lfts).entries);
+        let engine = engine.name().to_owned();
+        judgements.push(Judgement { engine, refused, milliseconds, moved, report });
         if first.is_none() {
             first = routed.ok();
         }
@@ -65,7 +73,10 @@ pub(super) fn route(args: &Route) -> Outcome {
 impl Judgement {
     fn line(&self) -> String {
         match (&self.refused, &self.report) {
-            (None, Some(report)) => format!("{:9.2} ms  {report}", self.milliseconds),
+            (None, Some(report)) => {
+                let moved = self.moved.map(|moved| format!("; {moved} entries differ from those in force"));
+                format!("{:9.2} ms  {report}{}", self.milliseconds, moved.unwrap_or_default())
+            }
             (reason, _) => format!("refused       {}", reason.as_deref().unwrap_or("no reason given")),
         }
     }
@@ -113,6 +124,18 @@ pub(super) fn dumped(path: &Path, graph: &SwitchGraph) -> Outcome<Routes> {
         complain(&format!("{name}: {warning}"));
     }
     Ok(read.routes)
+}
+
+/// A measured load: port counters or flows, whichever the file holds.
+fn load(path: &Path, fabric: &Fabric, graph: &SwitchGraph) -> Outcome<Load> {
+    let name = path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|error| usage(format!("{name}: {error}")))?;
+    let text = String::from_utf8_lossy(&bytes);
+    if counters::are_in(&text) {
+        Ok(Load::Counters(counters::read(&name, &text, graph).map_err(usage)?))
+    } else {
+        Ok(Load::Flows(flows::read(&name, &text, fabric, graph).map_err(usage)?))
+    }
 }
 
 fn topology(path: &Path) -> Outcome<Fabric> {

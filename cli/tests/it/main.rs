@@ -4,6 +4,7 @@ mod bad_files;
 mod bad_input;
 mod config;
 mod demo;
+mod failures;
 mod generate;
 mod offline;
 mod output;

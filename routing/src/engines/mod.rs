@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 
 use mad::types::{Guid, PortNum};
 
+use crate::adaptive::{AdaptiveMinHop, Load};
 use crate::fabric::SwitchGraph;
 use crate::routes::Routes;
 
@@ -53,8 +54,10 @@ pub struct RoutingInput {
     pub ids: BTreeMap<Guid, u64>,
     /// Order of a switch's ports, by NodeGUID; ports not listed follow by number. Read by `dor`.
     pub port_order: BTreeMap<Guid, Vec<PortNum>>,
-    /// Tables for the engine `file`.
+    /// Tables for the engine `file`; tables in force for `adaptive-minhop`.
     pub tables: Option<Routes>,
+    /// Load that was measured on the tables in force, for `adaptive-minhop`.
+    pub load: Option<Load>,
     /// The most VLs that `nue` may use; 0: all that the links have.
     pub nue_max_vls: u8,
 }
@@ -115,7 +118,7 @@ pub trait RoutingEngine: Send + Sync {
 }
 
 /// The engines by their names.
-static ENGINES: [&dyn RoutingEngine; 13] = [
+static ENGINES: [&dyn RoutingEngine; 14] = [
     &MinHop,
     &UpDown,
     &DownUp,
@@ -129,6 +132,7 @@ static ENGINES: [&dyn RoutingEngine; 13] = [
     &Dragonfly,
     &DragonflyPlus,
     &TorusTwoQos,
+    &AdaptiveMinHop,
 ];
 
 /// The word in a chain of engines that keeps [`route_chain`] from ending with `minhop`.

@@ -5,6 +5,7 @@
 //! line, column, what was found and what is allowed. Cost: linear in the file.
 
 mod assemble;
+pub mod counters;
 pub mod dot;
 mod error;
 pub mod fdbs;

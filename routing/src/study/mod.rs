@@ -2,5 +2,6 @@
 //!
 //! Like engines and verifier they are pure: a seed is an argument, results do not depend on the number of threads.
 
+pub mod failures;
 pub mod picture;
 pub mod traffic;

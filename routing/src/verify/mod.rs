@@ -10,8 +10,10 @@
 //! Cost: O(LIDs · switches), in blocks of 64 LIDs (one LFT block: a cache line of each row) over all threads; hop counts
 //! by one breadth-first search for each (block, target switch); the cycle test is linear in channels and dependencies.
 
+pub mod choices;
 mod cycle;
 mod dependencies;
+pub mod mixture;
 mod network;
 mod report;
 #[cfg(test)]

@@ -325,7 +325,12 @@ fn balance(load: &[u32]) -> Balance {
     }
 }
 
-fn credit_loop(network: &Network<'_>, lanes: &Lanes<'_>, dependencies: &Dependencies) -> Option<CreditLoop> {
+/// A cycle of channels, in words.
+pub(super) fn credit_loop(
+    network: &Network<'_>,
+    lanes: &Lanes<'_>,
+    dependencies: &Dependencies,
+) -> Option<CreditLoop> {
     let cycle = cycle::find(network, lanes, dependencies)?;
     let channel = |(arc, vl): (u32, usize)| {
         let ends = network.graph.all_arcs()[arc as usize];

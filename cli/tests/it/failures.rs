@@ -1,0 +1,63 @@
+//! `rsm simulate failures`: every case in three forms, and what is refused.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::rsm::{Said, rsm};
+
+fn failures(args: &[&str]) -> Said {
+    rsm(&[&["simulate", "failures"], args].concat())
+}
+
+fn net(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/nets").join(name);
+    path.to_str().expect("text").to_owned()
+}
+
+#[test]
+fn each_link_of_a_tree_is_played() {
+    let tree = net("tree36.net");
+    let said = failures(&[&tree, "--engine", "ftree", "--each-link", "--json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let rows: Vec<Value> = serde_json::from_str(&said.out).expect("JSON");
+    assert_eq!(rows.len(), 36);
+    for row in &rows {
+        let cost = &row["cost"];
+        assert!(cost["connected"] == true && cost["right"] == true && cost["credit_loop"] == false, "{row}");
+        assert!(cost["moved"].as_u64() >= cost["must_move"].as_u64(), "{row}");
+        assert!(cost["must_move"].as_u64() > Some(0), "{row}");
+    }
+    assert_eq!(said.err, "", "no progress bar where no terminal is");
+}
+
+#[test]
+fn drawn_cases_are_the_same_in_a_table_and_as_values_with_commas() {
+    let torus = net("torus4x4.net");
+    let args = [&torus[..], "--engine", "updn,dfsssp", "--switches", "2", "--cases", "3", "--seed", "9"];
+    let table = failures(&args);
+    assert_eq!(table.code, Some(0), "{table:?}");
+    assert!(table.out.contains("updn: 3 cases, 0 refused,"), "{}", table.out);
+    let csv = failures(&[&args[..], &["--csv"]].concat());
+    let lines: Vec<&str> = csv.out.lines().collect();
+    assert_eq!(lines.len(), 1 + 6);
+    assert!(lines[0].starts_with("engine,failed,connected,hosts lost,right,ms,"), "{}", lines[0]);
+    for line in &lines[1..] {
+        let failed = line.split('"').nth(1).expect("two names in quotes");
+        assert!(table.out.contains(failed), "{failed}: {}", table.out);
+    }
+}
+
+#[test]
+fn what_cannot_be_played_is_refused() {
+    let torus = net("torus4x4.net");
+    let said = failures(&[&torus, "--links", "1000"]);
+    assert!(
+        said.refused(2).ends_with("1000 links between switches are to fail, the fabric has 32"),
+        "{said:?}"
+    );
+    assert_eq!(failures(&[&torus]).code, Some(2));
+    assert_eq!(failures(&[&torus, "--links", "1", "--each-link"]).code, Some(2));
+    let said = failures(&[&torus, "--links", "1", "--engine", "ftree"]);
+    assert!(said.refused(1).contains("this is no tree"), "{said:?}");
+}
