@@ -280,6 +280,13 @@ pub(crate) struct Route {
     /// perfquery prints them)
     #[arg(long, value_name = "FILE")]
     pub(crate) load: Option<PathBuf>,
+    /// Form port groups for switches with adaptive routing, and judge all choices that they leave
+    #[arg(long, conflicts_with_all = ["tables", "load", "output"])]
+    pub(crate) adaptive: bool,
+    /// Groups that a switch has at most (GroupCap of its AdaptiveRoutingInfo)
+    #[arg(long, value_name = "1-4095", default_value_t = 4095, requires = "adaptive",
+        value_parser = clap::value_parser!(u16).range(1..=4095))]
+    pub(crate) group_cap: u16,
     /// Write opensm-subnet.lst, opensm.fdbs and opensm-lfts.dump of the first engine that routes into this directory
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,

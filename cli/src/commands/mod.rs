@@ -1,5 +1,6 @@
 //! One file for each command.
 
+mod adaptive;
 mod config;
 mod demo;
 mod devices;

@@ -15,6 +15,7 @@ use routing::verify::{self, Options, Report, transition};
 use serde::Serialize;
 use simulations::generate;
 
+use super::adaptive;
 use crate::args::{Route, Verify};
 use crate::failure::{Failure, Outcome, complain};
 use crate::out;
@@ -39,6 +40,9 @@ pub(super) fn route(args: &Route) -> Outcome {
     let tables = args.tables.as_ref().map(|dump| dumped(dump, &graph)).transpose()?;
     let load = args.load.as_ref().map(|file| load(file, &fabric, &graph)).transpose()?;
     let input = RoutingInput { data_vls: args.data_vls, tables, load, ..RoutingInput::default() };
+    if args.adaptive {
+        return adaptive::run(&graph, &chosen, &input, args.group_cap, args.json);
+    }
     let mut judgements = Vec::new();
     let mut first: Option<Routes> = None;
     for engine in chosen {

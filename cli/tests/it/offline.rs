@@ -108,3 +108,30 @@ fn a_measured_load_moves_a_few_entries() {
     let said = rsm(&["route", &topology, "--engine", "adaptive-minhop", "--load", &at("counters")]);
     assert!(said.refused(2).contains("counters:1:1: found `# Port counters: Lid 1 port 1`"), "{said:?}");
 }
+
+/// Port groups for adaptive routing: all cables to the spines of a tree as one group, proved; a torus' shortest ways are
+/// refused.
+#[test]
+fn groups_are_formed_within_the_limit_and_judged() {
+    let tree = net("tree36.net");
+    let said = rsm(&["route", &tree, "--engine", "ftree,updn,minhop", "--adaptive", "--json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let found: serde_json::Value = serde_json::from_str(&said.out).expect("JSON");
+    for engine in found.as_array().expect("engines") {
+        // A spine has two cables to each of six leaves.
+        assert_eq!(engine["summary"]["most_groups"], 6, "{engine}");
+        assert_eq!(engine["report"]["credit_loop"], serde_json::Value::Null);
+        let leaf = engine["switches"].as_array().expect("switches").iter().find(|s| s["name"] == "L0");
+        assert_eq!(leaf.expect("L0")["groups"][0]["lids"].as_array().expect("LIDs").len(), 30);
+    }
+    let said = rsm(&["route", &net("torus4x4.net"), "--engine", "updn,minhop,dfsssp", "--adaptive"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.out.contains("right: all choices arrive, no credit loop"), "{}", said.out);
+    assert!(
+        said.out.contains("refused: minhop: the static tables, the escape of the groups"),
+        "{}",
+        said.out
+    );
+    assert!(said.out.contains("refused: dfsssp: it has no adaptive form"), "{}", said.out);
+    assert_eq!(rsm(&["route", &tree, "--adaptive", "--group-cap", "0"]).code, Some(2));
+}

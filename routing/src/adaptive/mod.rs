@@ -2,9 +2,12 @@
 //! tables that are moved a little at a time by what was measured.
 
 mod engine;
+pub mod groups;
 mod load;
+mod ports;
 mod rebalance;
 
 pub use engine::AdaptiveMinHop;
 pub use load::Load;
+pub use ports::PortSet;
 pub use rebalance::{Damping, Settings, Step, step};

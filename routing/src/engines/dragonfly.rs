@@ -136,29 +136,35 @@ impl RoutingEngine for DragonflyPlus {
     }
 
     fn route(&self, graph: &SwitchGraph, _input: &RoutingInput) -> Result<Routes, RoutingError> {
-        let leaf = with_hosts(graph);
-        let refuse = |reason| RoutingError::Unsuitable { engine: "dragonfly-plus", reason };
-        let from = sources(graph);
-        let ends = |arc: usize| (from[arc], graph.all_arcs()[arc].to);
-        let two_leaves = |arc: &usize| leaf[ends(*arc).0 as usize] && leaf[ends(*arc).1 as usize];
-        if let Some(arc) = (0..from.len()).find(two_leaves) {
-            let (a, b) = (describe(graph, ends(arc).0), describe(graph, ends(arc).1));
-            return Err(refuse(format!("switches {a} and {b} both have hosts and are linked")));
-        }
-        let turn = |arc: usize| match (leaf[ends(arc).0 as usize], leaf[ends(arc).1 as usize]) {
-            (true, _) => Turn::Up,
-            (false, true) => Turn::Down,
-            (false, false) => Turn::Global,
-        };
-        if (0..from.len()).all(|arc| turn(arc) != Turn::Global) {
-            return Err(refuse("no two switches without hosts are linked: there is one group only".into()));
-        }
-        let hops = NextHops::up_global_down(graph, &turn);
-        check_hosts("dragonfly-plus", graph, &hops)?;
+        let hops = up_global_down(graph)?;
         let mut routes = Routes::empty(self.name(), graph);
         fill(graph, &Targets::new(graph), &hops, &mut routes.lfts);
         Ok(routes)
     }
+}
+
+/// The best arcs up, over a global link and down.
+pub(super) fn up_global_down(graph: &SwitchGraph) -> Result<NextHops, RoutingError> {
+    let leaf = with_hosts(graph);
+    let refuse = |reason| RoutingError::Unsuitable { engine: "dragonfly-plus", reason };
+    let from = sources(graph);
+    let ends = |arc: usize| (from[arc], graph.all_arcs()[arc].to);
+    let two_leaves = |arc: &usize| leaf[ends(*arc).0 as usize] && leaf[ends(*arc).1 as usize];
+    if let Some(arc) = (0..from.len()).find(two_leaves) {
+        let (a, b) = (describe(graph, ends(arc).0), describe(graph, ends(arc).1));
+        return Err(refuse(format!("switches {a} and {b} both have hosts and are linked")));
+    }
+    let turn = |arc: usize| match (leaf[ends(arc).0 as usize], leaf[ends(arc).1 as usize]) {
+        (true, _) => Turn::Up,
+        (false, true) => Turn::Down,
+        (false, false) => Turn::Global,
+    };
+    if (0..from.len()).all(|arc| turn(arc) != Turn::Global) {
+        return Err(refuse("no two switches without hosts are linked: there is one group only".into()));
+    }
+    let hops = NextHops::up_global_down(graph, &turn);
+    check_hosts("dragonfly-plus", graph, &hops)?;
+    Ok(hops)
 }
 
 #[cfg(test)]

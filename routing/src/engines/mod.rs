@@ -2,6 +2,7 @@
 //! the same graph gives the same bytes whatever the order of discovery and the number of threads (B21, B24).
 
 mod acyclic;
+mod best_arcs;
 mod dor;
 mod dragonfly;
 mod file;
@@ -17,7 +18,7 @@ mod slots;
 mod sssp;
 mod targets;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod torus;
 mod updn;
 
@@ -29,12 +30,15 @@ use crate::adaptive::{AdaptiveMinHop, Load};
 use crate::fabric::SwitchGraph;
 use crate::routes::Routes;
 
+pub(crate) use acyclic::{Acyclic, Insert};
+pub(crate) use best_arcs::with_best_arcs;
 pub use dor::Dor;
 pub use dragonfly::{Dragonfly, DragonflyPlus};
 pub use file::FromFile;
 pub use ftree::FatTree;
 pub use lash::Lash;
 pub use minhop::MinHop;
+pub(crate) use next_hops::{NextHops, TARGETS};
 pub use nue::Nue;
 pub use sssp::{DfSssp, Sssp};
 pub(crate) use targets::{hosts_in_tree_order, levels_from_hosts};
