@@ -26,6 +26,8 @@ pub struct SmSettings {
     pub lid_takeover: LidTakeover,
     /// Ports in a second that are told to register anew, where there are many; at least 1.
     pub reregister_per_s: u32,
+    /// Whether a master stays master although a standby ranks higher.
+    pub sticky: bool,
     /// What is planned.
     pub plan: PlanSettings,
     /// Windows and time-outs.
@@ -79,6 +81,7 @@ impl From<&Config> for SmSettings {
             polling_retries: u32::from(sm.polling_retries),
             lid_takeover: config.failover.lid_takeover,
             reregister_per_s: config.failover.reregister_per_s,
+            sticky: sm.sticky,
             plan: PlanSettings {
                 subnet_prefix: sm.subnet_prefix.0,
                 sm_sl: sm.sm_sl,

@@ -225,6 +225,9 @@ impl Apply {
         if plan.reregister && (tell || (self.many_to_tell && !activate)) {
             self.untold.extend(self.observed.fabric.port(plan.end).map(|p| p.guid));
         }
+        if state != 0 && self.observed.fabric.node(plan.end.node).is_switch() {
+            self.raised.extend(self.guid(plan.end.node).map(|guid| (guid, plan.end.port)));
+        }
         self.counts.add(PortInfo::ID);
         let modifier = modifier(&self.observed, plan.end);
         Some(SmpRequest::set(self.observed.path_to(plan.end)?, self.guid(plan.end.node)?, modifier, &asked))
@@ -241,7 +244,7 @@ impl Apply {
             }
             return;
         };
-        Arc::make_mut(&mut self.observed).record_port_info(plan.end, &info);
+        self.record_port(plan.end, &info);
         if !activate {
             let missed = FieldSet::difference(&info, &plan.desired);
             let asked = wanted.fields;
@@ -267,7 +270,7 @@ impl Apply {
             }
             return self.failed(plan.end.node, what, answer);
         };
-        Arc::make_mut(&mut self.observed).record_port_info(plan.end, &info);
+        self.record_port(plan.end, &info);
         if !activate {
             let asked = wanted.fields;
             let missed = asked.without(asked.without(FieldSet::difference(&info, &plan.desired)));
@@ -280,6 +283,18 @@ impl Apply {
             }
         }
         self.check_state(&plan, activate, wanted.arm, &info);
+    }
+
+    /// Takes in what a port says. Where its link fell since it was raised, whoever is at the other end may have been reset,
+    /// so both ends are read again (B04).
+    fn record_port(&mut self, end: PortRef, info: &PortInfo) {
+        let passes = |info: &PortInfo| info.port_state().is_some_and(|state| state >= PortState::Armed);
+        if self.observed.port_info(end).is_some_and(passes) && !passes(info) {
+            for end in [Some(end), self.observed.fabric.peer(end)].into_iter().flatten() {
+                self.changed_meanwhile.extend(self.guid(end.node).map(|guid| (guid, end.port)));
+            }
+        }
+        Arc::make_mut(&mut self.observed).record_port_info(end, info);
     }
 
     fn check_state(&mut self, plan: &PortPlan, activate: bool, arm: bool, info: &PortInfo) {

@@ -86,6 +86,8 @@ pub struct Apply {
     /// Switches whose PortStateChange is set and was not cleared before their ports were read.
     read_before: BTreeSet<NodeId>,
     changed_meanwhile: Vec<(Guid, PortNum)>,
+    /// Ports of switches that were told to go to ARMED or ACTIVE.
+    raised: BTreeSet<(Guid, PortNum)>,
 }
 
 /// How applying ended.
@@ -107,8 +109,11 @@ pub struct Applied {
     pub reregistered: BTreeSet<Guid>,
     /// Port GUIDs that have to be told to register anew by a Set of their own: too many for all at once, or not confirmed.
     pub untold: BTreeSet<Guid>,
-    /// Ports that were read as down, and were up when PortStateChange had been cleared.
+    /// Ports to be read again: read as down, and up when PortStateChange had been cleared; or at an end of a link that fell
+    /// meanwhile.
     pub changed_meanwhile: Vec<(Guid, PortNum)>,
+    /// Ports of switches that were told to go to ARMED or ACTIVE.
+    pub raised: BTreeSet<(Guid, PortNum)>,
 }
 
 impl Apply {
@@ -144,6 +149,7 @@ impl Apply {
             many_to_tell,
             read_before,
             changed_meanwhile: Vec::new(),
+            raised: BTreeSet::new(),
         }
     }
 
@@ -210,6 +216,7 @@ impl Apply {
             reregistered: self.reregistered,
             untold: self.untold,
             changed_meanwhile: self.changed_meanwhile,
+            raised: self.raised,
         }
     }
 }

@@ -132,6 +132,8 @@ sections! {
     sm: SmConfig {
         /// Priority in the election of the master: the highest wins, then the lowest port GUID.
         priority: u8 = 0, Allowed::Integer(0, 15);
+        /// Whether a master stays master although a manager of higher priority (or of equal one and lower GUID) stands by.
+        sticky: bool = false, Allowed::Boolean;
         /// SM_Key: subnet managers that hold another one are not trusted.
         sm_key: Hex64 = Hex64(1), Allowed::Hex;
         /// Prefix of all GIDs.

@@ -59,6 +59,7 @@ impl Performer<'_> {
                     (self.hooks.published)(&snapshot);
                     self.snapshot.store(Some(snapshot));
                 }
+                Action::Withdraw => self.snapshot.store(None),
                 Action::SetIsSm(on) => {
                     if let Err(error) = (self.hooks.is_sm)(on) {
                         tracing::error!(%error, "the port's IsSM bit can't be changed");

@@ -62,6 +62,8 @@ pub enum Action {
     Plan(Box<PlanInput>),
     /// The picture that answers are given from now on.
     Publish(Arc<Snapshot>),
+    /// Answer nothing from here on: another manager is in charge.
+    Withdraw,
     /// Show or hide the port's IsSM bit.
     SetIsSm(bool),
     /// Remember the LIDs.

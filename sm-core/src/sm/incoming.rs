@@ -3,14 +3,18 @@
 //! A trap gets its TrapRepress at once and leaves a mark, nothing else happens in its path (B65). What it says is a claim:
 //! LIDs in it are looked up, never used as an index (B66).
 
+use std::sync::Arc;
+
 use mad::transport::{Address, Datagram, Received};
 use mad::types::{Guid, Lid, PortNum, Timestamp};
-use mad::wire::smp::{LocalChangesData, NodeDescription, Notice, PortInfo, SmInfo, Smp, TrapDetails};
+use mad::wire::smp::{
+    LocalChangesData, NodeDescription, Notice, PortInfo, SmInfo, SmState, Smp, TrapDetails,
+};
 use mad::wire::{Attribute, Mad, Method, MgmtClass, Status};
 
 use routing::fabric::PortRef;
 
-use super::{Action, Role, Sm, Token};
+use super::{Action, Sm, Token};
 use crate::observed::Observed;
 use crate::request::{Answer, SmpRequest};
 
@@ -37,18 +41,32 @@ impl Sm {
     /// Somebody asks for our SMInfo: another manager, perhaps. A second master may have taken note of a new link for itself
     /// and cleared PortStateChange before we looked (B58), so that this is all we ever see of it.
     fn asked_by(&mut self, datagram: &Datagram) {
-        if self.role != Role::Master {
+        let smp = Smp::from_mad(datagram.mad);
+        let said = SmInfo::decode(&smp.data).filter(|info| info.guid().is_some());
+        let end = self.observed.as_ref().and_then(|observed| asker(observed, datagram));
+        let met = |o: &Arc<Observed>| o.managers.iter().find(|m| Some(m.port) == end).copied();
+        let known = self.observed.as_ref().and_then(met);
+        self.election.asked_by(said.map(|info| info.guid()).or(known.map(|m| m.guid)));
+        if self.sm_state() != SmState::Master {
             return;
         }
-        let Some(observed) = &self.observed else { return };
-        match asker(observed, datagram) {
-            Some(end) if observed.managers.iter().any(|m| m.port == end) => {}
-            Some(end) => {
-                if let Some(lid) = observed.fabric.port(end).and_then(|port| port.lid) {
-                    self.wishes.doubtful(lid);
-                }
+        if let Some(known) = known {
+            // One that polls us says STANDBY, and is known to. A master, or one that rises, is news.
+            let news = said.is_some_and(|info| info.state() != known.info.state());
+            if news && said.is_some_and(|info| info.state() == Some(SmState::Master)) {
+                self.wishes.look();
             }
-            None if datagram.mad.header.mgmt_class() == MgmtClass::SUBN_DR => self.wishes.full(),
+            return;
+        }
+        let lid = |o: &Arc<Observed>| o.fabric.port(end?)?.lid;
+        match self.observed.as_ref().and_then(lid) {
+            Some(lid) => self.wishes.doubtful(lid),
+            None if end.is_none()
+                && smp.header.mgmt_class() == MgmtClass::SUBN_DR
+                && self.observed.is_some() =>
+            {
+                self.wishes.full();
+            }
             None => {}
         }
     }
@@ -81,7 +99,7 @@ impl Sm {
         self.actions.push_back(Action::Send(repress(datagram), None));
         let smp = Smp::from_mad(datagram.mad);
         let Some(notice) = Notice::decode(&smp.data) else { return };
-        if self.role != Role::Master {
+        if self.sm_state() != SmState::Master {
             return;
         }
         self.actions.push_back(Action::Notice(notice));
@@ -136,7 +154,7 @@ impl Sm {
         if observed.nodes.get(&id).is_some_and(|n| n.description == new.text) {
             return;
         }
-        std::sync::Arc::make_mut(observed).record_description(id, &new.text);
+        Arc::make_mut(observed).record_description(id, &new.text);
         self.republish();
     }
 }

@@ -62,6 +62,7 @@ impl Inline {
                 }
                 Action::Report(report) => self.reports.push(*report),
                 Action::Publish(_)
+                | Action::Withdraw
                 | Action::SaveLids(_)
                 | Action::SaveQuirks(_)
                 | Action::AnotherFabric

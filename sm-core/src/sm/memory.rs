@@ -30,10 +30,14 @@ impl Sm {
         );
     }
 
-    /// LID of the master that the last sweep saw.
+    /// LID of the master that is watched, or that the last sweep saw.
     pub fn master_lid(&self) -> Option<Lid> {
         let observed = self.observed.as_ref()?;
-        let master = observed.managers.iter().find(|m| m.info.state() == Some(SmState::Master))?;
+        let mut managers = observed.managers.iter();
+        let master = match self.election.polls() {
+            Some(guid) => managers.find(|m| m.guid == guid),
+            None => managers.find(|m| m.info.state() == Some(SmState::Master)),
+        }?;
         observed.fabric.port(master.port)?.lid
     }
 
@@ -50,7 +54,7 @@ impl Sm {
     /// port has it any more: then no host has to be told, and only the entries for one destination change (B61).
     pub(super) fn memory_for_plan(&self, observed: &Observed) -> LidMemory {
         let mut memory = (*self.memory).clone();
-        let takes = self.settings.lid_takeover == LidTakeover::WhenGone && self.role != Role::Master;
+        let takes = self.settings.lid_takeover == LidTakeover::WhenGone && self.role() != Role::Master;
         let own = observed.fabric.port(own_end(observed));
         if let Some((own, lid)) = own.zip(abandoned_sm_lid(observed)).filter(|_| takes && !self.reassign) {
             let lmc = memory.get(&own.guid).map_or(own.lmc, |range| range.lmc);

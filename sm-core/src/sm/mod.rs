@@ -7,15 +7,18 @@
 //!            +------------------------- wish or interval --------------------------+
 //!            v                                                                     |
 //!        sweeping ---- nothing changed, nothing open ---------------------------> idle
-//!            |  other master -> STANDBY (polls it)                                 ^
+//!            |  another manager is in charge -> STANDBY (polls it)                 ^
 //!            v                                                                     |
 //!        planning (a worker; SMInfo and traps are answered meanwhile)              |
+//!            v                                                                     |
+//!        confirming (the other managers are asked once more; from here on MASTER)  |
 //!            v                                                                     |
 //!        applying -- confirmed: snapshot, LIDs saved -- not all: look again soon --+
 //! ```
 //!
 //! One round is brought to its end before the next begins; what happens meanwhile leaves a mark ([`wishes`]).
 
+mod election;
 mod event;
 mod incoming;
 mod inline;
@@ -44,11 +47,12 @@ use crate::settings::SmSettings;
 use crate::snapshot::Snapshot;
 use crate::store::Restored;
 use crate::sweep::{Ask, Sweep, SweepProgress};
+use election::{Election, Rank};
 pub use event::{Action, Event};
 pub use inline::{Inline, Output};
 use multicast::MulticastState;
 pub use report::{MadCounts, ManagerSeen, Report, Role, StageSeconds};
-use role::Standby;
+use role::{Confirmation, Others};
 use rounds::Round;
 use tell::Tell;
 use watch::Watch;
@@ -67,9 +71,11 @@ enum Token {
         guid: Guid,
         tries: u32,
     },
-    /// SMInfo of the master that a standby watches.
-    Poll,
-    /// HANDOVER to a better manager, or ACKNOWLEDGE of one that came to us.
+    /// SMInfo of the manager that is polled.
+    Poll(Guid),
+    /// SMInfo of a manager, right before a plan is applied.
+    Confirm(Guid),
+    /// HANDOVER to a higher manager, or ACKNOWLEDGE of one that came to us.
     Control,
 }
 
@@ -79,6 +85,8 @@ enum Phase {
     Sweeping(Box<Sweep>),
     /// The plan is being made elsewhere.
     Planning,
+    /// The other managers are asked once more before the plan is applied.
+    Confirming(Box<Confirmation>),
     Applying(Box<Apply>),
     /// Multicast tables are sent.
     Multicast(Box<MulticastApply>),
@@ -113,12 +121,15 @@ pub enum Progress {
 #[derive(Debug)]
 pub struct Sm {
     settings: SmSettings,
-    role: Role,
+    election: Election,
+    others: Others,
     own: Own,
     phase: Phase,
     transactions: Transactions<Token>,
     /// Requests in flight of sweeps that are over and gave them up.
     stale_requests: usize,
+    /// Plans being made that nobody waits for any more.
+    stale_plans: usize,
     actions: VecDeque<Action>,
     /// The picture as it is confirmed; `None` before the first sweep and while a plan is applied.
     observed: Option<Arc<Observed>>,
@@ -138,8 +149,9 @@ pub struct Sm {
     changed_meanwhile: Vec<(Guid, PortNum)>,
     /// Nodes whose SL-to-VL and VL arbitration tables somebody asked for.
     tables_wanted: BTreeSet<Guid>,
+    /// Ports of switches that were raised since the last look that was answered in full.
+    raised: BTreeSet<(Guid, PortNum)>,
     round: Round,
-    standby: Standby,
     next_look: Option<Timestamp>,
     started: bool,
     reassign: bool,
@@ -155,13 +167,16 @@ impl Sm {
     /// A subnet manager that begins with a full sweep at its first event. `first_tid` should differ from run to run.
     pub fn new(settings: SmSettings, restored: Restored, reassign: bool, first_tid: u32) -> Self {
         let transactions = Transactions::new(settings.transactions, first_tid);
+        let rank = Rank { priority: settings.priority, guid: Guid::NONE };
         Self {
+            election: Election::new(rank, role::policy(&settings)),
+            others: Others::default(),
             settings,
-            role: Role::Discovering,
             own: Own::default(),
             phase: Phase::Idle,
             transactions,
             stale_requests: 0,
+            stale_plans: 0,
             actions: VecDeque::new(),
             observed: None,
             ground: Ground { quirks: restored.quirks, ..Ground::default() },
@@ -176,8 +191,8 @@ impl Sm {
             tell: Tell::default(),
             changed_meanwhile: Vec::new(),
             tables_wanted: BTreeSet::new(),
+            raised: BTreeSet::new(),
             round: Round::default(),
-            standby: Standby::default(),
             next_look: None,
             started: false,
             reassign,
@@ -196,6 +211,7 @@ impl Sm {
             self.actions.push_back(Action::SetIsSm(true));
             self.wishes.full();
         }
+        self.notice_lapse(now);
         if self.transactions.deadline().is_some_and(|at| at <= now) {
             for completion in self.transactions.expired(now) {
                 self.complete(completion, now);
@@ -236,17 +252,24 @@ impl Sm {
 
     /// When to come back with [`Event::Time`] at the latest; `None`: not before something happens.
     pub fn deadline(&self) -> Option<Timestamp> {
-        if !self.transactions.is_idle() {
-            return self.transactions.deadline(); // nothing begins before these have ended
+        let due =
+            if self.transactions.is_idle() { self.idle_deadline() } else { self.transactions.deadline() };
+        [due, self.heartbeat()].into_iter().flatten().min()
+    }
+
+    /// When something begins that waits for no answer.
+    fn idle_deadline(&self) -> Option<Timestamp> {
+        if !matches!(self.phase, Phase::Idle) {
+            return None;
         }
-        match (&self.phase, self.role) {
-            (Phase::Idle, Role::Discovering | Role::Master) => {
-                let tell = self.tell.deadline().filter(|_| self.role == Role::Master);
-                [self.round_due(), tell, self.multicast.deadline()].into_iter().flatten().min()
-            }
-            (Phase::Idle, Role::Standby) => self.standby.deadline(),
-            _ => None,
+        let poll = self.poll_due();
+        if matches!(self.role(), Role::Standby | Role::NotActive) {
+            return poll;
         }
+        let writes = self.may_write();
+        let tell = self.tell.deadline().filter(|_| writes);
+        let multicast = self.multicast.deadline().filter(|_| writes);
+        [self.round_due(), tell, multicast, poll].into_iter().flatten().min()
     }
 
     /// Where it is.
@@ -254,7 +277,7 @@ impl Sm {
         match &self.phase {
             Phase::Idle | Phase::Multicast(_) => Progress::Idle,
             Phase::Sweeping(sweep) => Progress::Sweeping(sweep.progress()),
-            Phase::Planning => Progress::Planning,
+            Phase::Planning | Phase::Confirming(_) => Progress::Planning,
             Phase::Applying(apply) => {
                 let (done, open) = apply.progress();
                 Progress::Applying { done, open }
@@ -270,7 +293,7 @@ impl Sm {
 
     /// What it is to other subnet managers.
     pub const fn role(&self) -> Role {
-        self.role
+        Role::of(self.sm_state())
     }
 
     /// The last picture that was published.
@@ -295,6 +318,7 @@ impl Sm {
         }
         self.wishes.full();
         self.settings = settings;
+        self.renew_rank();
     }
 
     fn complete(&mut self, completion: Completion<Token>, now: Timestamp) {
@@ -303,7 +327,7 @@ impl Sm {
             (Token::Sweep(ask), phase) => {
                 let current = match phase {
                     Phase::Sweeping(sweep) => sweep.answer(ask, &answer),
-                    Phase::Idle | Phase::Planning | Phase::Applying(_) | Phase::Multicast(_) => false,
+                    _ => false,
                 };
                 if !current {
                     self.stale_requests = self.stale_requests.saturating_sub(1);
@@ -313,8 +337,9 @@ impl Sm {
             (Token::Multicast(job), Phase::Multicast(apply)) => apply.answer(job, &answer),
             (Token::Tell { guid, tries }, _) => self.told(guid, tries, &answer),
             (Token::Renamed(guid), _) => self.renamed_answered(guid, &answer),
-            (Token::Poll, _) => self.polled(&answer, now),
-            (Token::Apply(_) | Token::Multicast(_) | Token::Control, _) => {}
+            (Token::Poll(guid), _) => self.polled(guid, &answer, now),
+            (Token::Confirm(guid), Phase::Confirming(confirmation)) => confirmation.answer(guid, &answer),
+            (Token::Apply(_) | Token::Multicast(_) | Token::Confirm(_) | Token::Control, _) => {}
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mad::types::Timestamp;
 use routing::fabric::SwitchGraph;
 
-use super::{Action, Phase, Role, Sm};
+use super::{Action, Phase, Sm};
 use crate::multicast::{KnownMulticast, MulticastApplied, MulticastApply, MulticastDemand, plan};
 
 /// Pause before what was not confirmed is tried again.
@@ -36,6 +36,11 @@ impl MulticastState {
         self.retry_at
     }
 
+    /// Others may have written: nothing is known any more.
+    pub(super) fn forget(&mut self) {
+        (self.known, self.computed, self.retry_at) = (KnownMulticast::default(), None, None);
+    }
+
     fn is_due(&self, graph: &Arc<SwitchGraph>, now: Timestamp) -> bool {
         let same = self
             .computed
@@ -48,7 +53,7 @@ impl MulticastState {
 impl Sm {
     /// Begins to send multicast tables if they are not those that are wanted. True when it began.
     pub(super) fn begin_multicast(&mut self, now: Timestamp) -> bool {
-        if self.role != Role::Master || !self.transactions.is_idle() {
+        if !self.may_write() || !self.transactions.is_idle() {
             return false;
         }
         let (Some(snapshot), Some(observed)) = (&self.snapshot, &self.observed) else { return false };

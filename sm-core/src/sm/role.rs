@@ -1,8 +1,8 @@
-//! Who is master: the comparison with others, standby, and what others may ask of us (specification volume 1, 14.4).
+//! The election on the wire and in time: who is asked and when, what others may ask of us, what follows of it.
 //!
-//! Higher priority wins, then the lower port GUID. Whoever finds a master while it is discovering stands by and asks that
-//! master for SMInfo at an interval; too many questions without an answer, and it discovers anew.
+//! [`super::election`] decides; here are the clock, the routes to the other managers and the requests.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mad::transactions::Request;
@@ -11,155 +11,275 @@ use mad::types::{DirectedPath, Guid, Timestamp};
 use mad::wire::smp::{SmControl, SmInfo, SmState, Smp};
 use mad::wire::{Attribute, Status};
 
+use super::election::{Order, Peer, Policy, Rank, Verdict};
 use super::{Action, Phase, Role, Sm, Token};
 use crate::observed::{Observed, OtherManager};
+use crate::plan::Plan;
 use crate::request::{Answer, SmpRequest};
+use crate::settings::SmSettings;
 use crate::snapshot::Snapshot;
 
-/// The master that a standby watches.
+/// What the election needs of time and place.
 #[derive(Debug, Default)]
-pub(super) struct Standby {
-    master: Option<(Guid, DirectedPath)>,
+pub(super) struct Others {
+    /// Routes to the managers that were met, by port GUID.
+    paths: BTreeMap<Guid, DirectedPath>,
     next_poll: Option<Timestamp>,
-    unanswered: u32,
+    /// When we last handled anything.
+    alive: Option<Timestamp>,
 }
 
-impl Standby {
-    pub(super) const fn deadline(&self) -> Option<Timestamp> {
-        self.next_poll
+/// The managers asked once more before a plan is applied.
+#[derive(Debug)]
+pub(super) struct Confirmation {
+    pub(super) plan: Arc<Plan>,
+    pub(super) managers: Vec<OtherManager>,
+    pub(super) open: usize,
+}
+
+impl Confirmation {
+    pub(super) fn answer(&mut self, guid: Guid, answer: &Answer) {
+        self.open = self.open.saturating_sub(1);
+        if let Some(info) = answer.attribute::<SmInfo>() {
+            self.managers.iter_mut().filter(|m| m.guid == guid).for_each(|m| m.info = info);
+        }
     }
+}
+
+impl Role {
+    pub(super) const fn of(state: SmState) -> Self {
+        match state {
+            SmState::NotActive => Self::NotActive,
+            SmState::Discovering => Self::Discovering,
+            SmState::Standby => Self::Standby,
+            SmState::Master => Self::Master,
+        }
+    }
+}
+
+pub(super) const fn policy(settings: &SmSettings) -> Policy {
+    Policy { sticky: settings.sticky, retries: settings.polling_retries }
 }
 
 impl Sm {
     /// Our state as SMInfo tells it.
     pub(super) const fn sm_state(&self) -> SmState {
-        match self.role {
-            Role::Discovering => SmState::Discovering,
-            Role::Standby => SmState::Standby,
-            Role::Master => SmState::Master,
-            Role::NotActive => SmState::NotActive,
+        self.election.state()
+    }
+
+    /// Whether anything may be written: we are master, wait for nobody, and have examined what others may have changed.
+    pub(super) fn may_write(&self) -> bool {
+        self.election.leads() && !self.foreign_tables
+    }
+
+    pub(super) fn renew_rank(&mut self) {
+        let rank = Rank { priority: self.settings.priority, guid: self.own.guid };
+        self.election.set_rank(rank, policy(&self.settings));
+    }
+
+    /// How long a manager may be stopped before it has to think that others have taken over: half of what a standby with
+    /// our settings waits.
+    fn lapse(&self) -> std::time::Duration {
+        self.settings.polling_interval * (self.settings.polling_retries + 1) / 2
+    }
+
+    /// When we have to be asked, so as to notice that we were stopped.
+    pub(super) fn heartbeat(&self) -> Option<Timestamp> {
+        let at_work = matches!(self.sm_state(), SmState::Master | SmState::Discovering);
+        self.others.alive.filter(|_| at_work).map(|at| at + self.lapse() / 2)
+    }
+
+    /// Called with every event, before it is handled.
+    pub(super) fn notice_lapse(&mut self, now: Timestamp) {
+        let last = self.others.alive.replace(now);
+        if last.is_some_and(|last| now - last > self.lapse()) {
+            self.election.lapsed();
+            self.carry_out(now);
         }
     }
 
-    /// Whether another manager is to be master rather than we.
-    fn is_better(&self, other: &OtherManager) -> bool {
-        let key = |priority: u8, guid: Guid| (priority, std::cmp::Reverse(guid));
-        key(other.info.priority(), other.guid) > key(self.settings.priority, self.own.guid)
+    /// The election's view of the managers that were met; those whose state is no state are left out.
+    pub(super) fn peers(&self, managers: &[OtherManager]) -> Vec<Peer> {
+        managers.iter().filter_map(|m| self.peer(m.guid, &m.info)).collect()
     }
 
-    /// Compares with the managers that a sweep saw (B58). True when we stand by from now on.
-    pub(super) fn meets_other_managers(&mut self, observed: &Observed, now: Timestamp) -> bool {
-        let state = |m: &OtherManager| m.info.state();
-        let yields = |m: &&OtherManager| match (self.role, state(m)) {
-            (Role::Master, Some(SmState::Master | SmState::Standby)) => self.is_better(m),
-            (Role::Discovering, Some(SmState::Master)) => true,
-            (Role::Discovering, Some(SmState::Discovering)) => self.is_better(m),
-            _ => false,
+    /// An SM_Key of 0 is one that is not shown: a manager shows it only to whom it knows as master (14.2.5.13).
+    fn peer(&self, guid: Guid, info: &SmInfo) -> Option<Peer> {
+        let key = info.sm_key.get();
+        let trusted = key == 0 || key == self.settings.sm_key;
+        Some(Peer { rank: Rank { priority: info.priority(), guid }, state: info.state()?, trusted })
+    }
+
+    /// Takes over who was met in a sweep, and says what is odd about them.
+    pub(super) fn meet(&mut self, observed: &Observed) -> Verdict {
+        self.renew_rank();
+        let path = |m: &OtherManager| Some((m.guid, observed.nodes.get(&m.port.node)?.path));
+        self.others.paths = observed.managers.iter().filter_map(path).collect();
+        let verdict = self.election.swept(&self.peers(&observed.managers));
+        let oddities = observed.managers.iter().filter_map(|m| self.oddity(observed, m)).collect::<Vec<_>>();
+        self.note(oddities);
+        verdict
+    }
+
+    fn oddity(&self, observed: &Observed, manager: &OtherManager) -> Option<String> {
+        let name = observed.name(manager.port.node);
+        let info = &manager.info;
+        let Some(peer) = self.peer(manager.guid, info) else {
+            return Some(format!(
+                "the subnet manager on {name} is in state {}, which is none: ignored",
+                info.state_raw()
+            ));
         };
-        let Some(other) = observed.managers.iter().filter(yields).max_by_key(|m| m.info.priority()).copied()
-        else {
-            return false;
-        };
-        let Some(path) = observed.nodes.get(&other.port.node).map(|n| n.path) else { return false };
-        if self.role == Role::Master {
-            self.control(path, other.guid, SmControl::Handover);
+        if !peer.trusted {
+            return Some(format!("the subnet manager on {name} has another SM_Key than ours: not obeyed"));
         }
-        self.stand_by(other.guid, path, now);
-        true
+        (info.guid() != manager.guid).then(|| {
+            format!("the subnet manager on {name} calls itself {}, its port is {}", info.guid(), manager.guid)
+        })
     }
 
-    fn stand_by(&mut self, guid: Guid, path: DirectedPath, now: Timestamp) {
-        self.role = Role::Standby;
-        let next_poll = Some(now + self.settings.polling_interval);
-        self.standby = Standby { master: Some((guid, path)), next_poll, unanswered: 0 };
+    /// What is to be told of a verdict other than [`Verdict::Lead`].
+    pub(super) fn explain(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Wait(guid) => {
+                self.fail(format!("waits for the subnet manager on port {guid} to hand over"))
+            }
+            Verdict::Again => self.wishes.full(),
+            Verdict::Lead | Verdict::Yield => {}
+        }
+    }
+
+    /// Does what the election wants done.
+    pub(super) fn carry_out(&mut self, now: Timestamp) {
+        let orders = self.election.take_orders();
+        if orders.is_empty() {
+            return;
+        }
+        for order in orders {
+            match order {
+                Order::Stop => self.abandon(now),
+                Order::Examine => {
+                    self.abandon(now);
+                    self.wishes.full();
+                }
+                Order::Send { control, to, state } => self.control(control, to, state),
+            }
+        }
+        self.others.next_poll = self.election.polls().map(|_| now + self.settings.polling_interval);
+        if matches!(self.sm_state(), SmState::Standby | SmState::NotActive) && self.snapshot.take().is_some()
+        {
+            self.actions.push_back(Action::Withdraw);
+        }
+    }
+
+    /// Ends what is under way. What was sent and not answered may be done or not, and others may write from now on: no
+    /// table counts as known any more.
+    fn abandon(&mut self, now: Timestamp) {
+        self.transactions.cancel_all();
+        self.stale_requests = 0;
+        match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Applying(apply) => {
+                let applied = apply.finish();
+                self.ground = applied.ground;
+                self.observed = Some(applied.observed);
+            }
+            Phase::Planning => self.stale_plans += 1,
+            Phase::Idle | Phase::Sweeping(_) | Phase::Confirming(_) | Phase::Multicast(_) => {}
+        }
+        self.foreign_tables = true;
         self.plan = None;
+        self.tell.abandon();
+        self.multicast.forget();
+        self.close_round(now);
     }
 
     /// Set(SMInfo) to another manager.
-    fn control(&mut self, path: DirectedPath, guid: Guid, control: SmControl) {
-        let info = self.sm_info();
-        let request = SmpRequest::set(path, guid, control.to_wire(), &info);
+    fn control(&mut self, control: SmControl, to: Guid, state: SmState) {
+        let Some(path) = self.others.paths.get(&to) else { return };
+        let mut info = self.sm_info();
+        info.set_state_raw(state.to_wire());
+        let request = SmpRequest::set(*path, to, control.to_wire(), &info);
         self.transactions.submit(request.into_transaction(), Token::Control);
     }
 
-    /// A standby's turn: ask the master when it is time. Never begins a sweep by itself.
-    pub(super) fn standby_turn(&mut self, now: Timestamp) -> bool {
-        if self.role != Role::Standby || self.standby.next_poll.is_none_or(|at| at > now) {
-            return false;
-        }
-        let Some((guid, path)) = self.standby.master else { return false };
-        self.standby.next_poll = Some(now + self.settings.polling_interval);
-        let request = SmpRequest::get::<SmInfo>(path, guid, 0).into_transaction();
+    /// Get(SMInfo) of another manager, with our own SMInfo in it: so the other learns who asks.
+    fn ask_manager(&self, path: DirectedPath, guid: Guid) -> SmpRequest {
+        let mut request = SmpRequest::get::<SmInfo>(path, guid, 0);
+        let whole = self.sm_info().encode(&mut request.data);
+        debug_assert!(whole, "SMInfo has 21 bytes");
+        request
+    }
+
+    /// When the next poll is due.
+    pub(super) const fn poll_due(&self) -> Option<Timestamp> {
+        self.others.next_poll
+    }
+
+    /// Polls, when it is time.
+    pub(super) fn poll(&mut self, now: Timestamp) {
+        let Some(guid) = self.election.polls().filter(|_| self.others.next_poll.is_some_and(|at| at <= now))
+        else {
+            return;
+        };
+        self.others.next_poll = Some(now + self.settings.polling_interval);
+        let Some(path) = self.others.paths.get(&guid).copied() else {
+            self.election.polled(guid, None);
+            return self.carry_out(now);
+        };
+        let request = self.ask_manager(path, guid).into_transaction();
         let timeout = self.settings.polling_interval.min(self.settings.transactions.timeout);
         let once = Request { timeout: Some(timeout), retries: Some(0), ..request };
-        self.transactions.submit(once, Token::Poll);
-        false
+        self.transactions.submit(once, Token::Poll(guid));
     }
 
-    pub(super) fn polled(&mut self, answer: &Answer, now: Timestamp) {
-        if self.role != Role::Standby {
-            return;
-        }
-        match answer.attribute::<SmInfo>() {
-            Some(info) if info.state() == Some(SmState::Master) => self.standby.unanswered = 0,
-            _ => self.standby.unanswered += 1,
-        }
-        if self.standby.unanswered > self.settings.polling_retries {
-            self.discover(now);
-        }
+    pub(super) fn polled(&mut self, guid: Guid, answer: &Answer, now: Timestamp) {
+        let info = answer.attribute::<SmInfo>();
+        let peer = info.and_then(|info| self.peer(guid, &info)).filter(|peer| peer.trusted);
+        self.election.polled(guid, peer.map(|peer| peer.state));
+        self.carry_out(now);
     }
 
-    fn discover(&mut self, _now: Timestamp) {
-        self.role = Role::Discovering;
-        self.standby = Standby::default();
-        self.foreign_tables = true;
-        self.wishes.full();
+    /// A plan is made. The managers that were met are asked once more before it is applied.
+    pub(super) fn confirm(&mut self, plan: Arc<Plan>, observed: &Observed) {
+        let managers = observed.managers.clone();
+        let mut open = 0;
+        for manager in &managers {
+            if let Some(path) = self.others.paths.get(&manager.guid) {
+                let request = self.ask_manager(*path, manager.guid);
+                self.transactions.submit(request.into_transaction(), Token::Confirm(manager.guid));
+                open += 1;
+            }
+        }
+        self.phase = Phase::Confirming(Box::new(Confirmation { plan, managers, open }));
     }
 
-    /// Set(SMInfo) from another manager: the table of 14.4.1, as far as each state allows.
+    /// Set(SMInfo) from another manager.
     pub(super) fn controlled(&mut self, datagram: &Datagram, now: Timestamp) {
         let smp = Smp::from_mad(datagram.mad);
         let control = SmControl::from_wire(smp.header.attribute_modifier.get());
-        let sender = SmInfo::decode(&smp.data).and_then(|info| info.state());
-        let legal = match (self.role, control) {
-            (Role::Standby | Role::Master | Role::Discovering, Some(SmControl::Handover)) => {
-                sender == Some(SmState::Master)
+        let info = SmInfo::decode(&smp.data);
+        let sender = info.and_then(|info| self.peer(info.guid(), &info));
+        let legal = control.zip(sender).is_some_and(|(control, sender)| {
+            if let Some(path) = way_back(&smp) {
+                self.others.paths.entry(sender.rank.guid).or_insert(path);
             }
-            (Role::Master, Some(SmControl::Acknowledge)) => true,
-            (Role::Standby, Some(SmControl::Disable | SmControl::Discover | SmControl::Acknowledge)) => true,
-            (Role::NotActive, Some(SmControl::Standby)) => true,
-            _ => false,
-        };
+            self.election.controlled(control, sender)
+        });
         if legal {
-            self.obey(control, &smp, now);
+            self.carry_out(now);
+        } else {
+            let (state, modifier) = (self.sm_state(), smp.header.attribute_modifier.get());
+            let guid = info.map(|info| info.guid());
+            tracing::warn!(
+                ?guid,
+                modifier,
+                ?state,
+                "a Set(SMInfo) that is illegal, forged or has another SM_Key is refused"
+            );
         }
         let info = self.sm_info();
         let status = if legal { Status::OK } else { Status::INVALID_FIELD };
         self.reply(datagram, status, |data| info.encode(data));
-    }
-
-    fn obey(&mut self, control: Option<SmControl>, smp: &Smp, now: Timestamp) {
-        match control {
-            Some(SmControl::Handover) => {
-                let sender = SmInfo::decode(&smp.data).map_or(Guid::NONE, |info| info.guid());
-                if let Some((guid, path)) = self.standby.master.filter(|(guid, _)| *guid == sender) {
-                    self.control(path, guid, SmControl::Acknowledge);
-                }
-                self.discover(now);
-                // The one who handed over says MASTER until it has our ACKNOWLEDGE.
-                self.role = Role::Master;
-            }
-            Some(SmControl::Disable) => {
-                self.role = Role::NotActive;
-                self.standby = Standby::default();
-            }
-            Some(SmControl::Discover) => self.discover(now),
-            Some(SmControl::Standby) => {
-                self.role = Role::Discovering;
-                self.wishes.full();
-            }
-            Some(SmControl::Acknowledge) | None => {}
-        }
     }
 
     /// The same tables with a picture in which something was read anew.
@@ -179,4 +299,14 @@ impl Sm {
         self.snapshot = Some(Arc::clone(&snapshot));
         self.actions.push_back(Action::Publish(snapshot));
     }
+}
+
+/// The directed route by which a request came, the other way round.
+fn way_back(smp: &Smp) -> Option<DirectedPath> {
+    let hops = usize::from(smp.header.hop_count);
+    if smp.header.mgmt_class() != mad::wire::MgmtClass::SUBN_DR || hops == 0 {
+        return None;
+    }
+    let ports: Vec<u8> = smp.return_path.get(1..=hops)?.iter().rev().copied().collect();
+    DirectedPath::new(&ports).ok()
 }

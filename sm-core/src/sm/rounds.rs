@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use mad::types::{PortNum, Timestamp};
 
+use super::election::Verdict;
 use super::report::{Report, Role, seconds};
+use super::role::Confirmation;
 use super::wishes::Generation;
 use super::{Action, MadCounts, Phase, Sm, StageSeconds, Token};
 use crate::apply::{Applied, Apply};
@@ -61,6 +63,7 @@ impl Sm {
                 Phase::Idle => self.begin_round(now) || self.begin_multicast(now),
                 Phase::Sweeping(sweep) => sweep.is_done(),
                 Phase::Planning => false,
+                Phase::Confirming(confirmation) => confirmation.open == 0,
                 Phase::Applying(apply) => apply.is_done(),
                 Phase::Multicast(apply) => apply.is_done(),
             };
@@ -69,6 +72,7 @@ impl Sm {
             }
             match std::mem::replace(&mut self.phase, Phase::Idle) {
                 Phase::Sweeping(sweep) if sweep.is_done() => self.swept(*sweep, now),
+                Phase::Confirming(confirmation) => self.confirmed(*confirmation, now),
                 Phase::Applying(apply) => self.applied(apply.finish(), now),
                 Phase::Multicast(apply) if apply.is_done() => self.multicast_applied(apply.finish(), now),
                 other => self.phase = other,
@@ -83,7 +87,7 @@ impl Sm {
                 Phase::Sweeping(sweep) => sweep.next_request().map(|(r, ask)| (r, Token::Sweep(ask))),
                 Phase::Applying(apply) => apply.next_request().map(|(r, job)| (r, Token::Apply(job))),
                 Phase::Multicast(apply) => apply.next_request().map(|(r, job)| (r, Token::Multicast(job))),
-                Phase::Idle | Phase::Planning => None,
+                Phase::Idle | Phase::Planning | Phase::Confirming(_) => None,
             };
             let Some((request, token)) = next else { return };
             self.transactions.submit(request.into_transaction(), token);
@@ -95,8 +99,9 @@ impl Sm {
         if self.transactions.in_flight() + self.transactions.queued() > self.stale_requests {
             return false;
         }
-        if matches!(self.role, Role::Standby | Role::NotActive) {
-            return self.standby_turn(now);
+        self.poll(now);
+        if matches!(self.role(), Role::Standby | Role::NotActive) {
+            return false;
         }
         self.ask_renamed();
         self.tell_some(now);
@@ -131,9 +136,10 @@ impl Sm {
         round.full = full;
         round.began = self.wishes.begin();
         round.sweep_began = now;
-        round.report = Some(Box::new(Report::new(round.number, self.role)));
+        round.report = Some(Box::new(Report::new(round.number, Role::of(self.election.state()))));
         self.stats_at_start = self.transactions.stats();
         self.next_look = None;
+        let examined = !self.foreign_tables;
         if full && std::mem::take(&mut self.foreign_tables) {
             self.ground.tables = Arc::default();
         }
@@ -143,7 +149,9 @@ impl Sm {
             pkeys: PKeyReading::Adapters,
             qos_of: if full { BTreeSet::new() } else { std::mem::take(&mut self.tables_wanted) },
             ask_managers: true,
-            acknowledge_changes: self.role == Role::Master,
+            introduction: Some(self.sm_info()),
+            raised: self.raised.iter().copied().collect(),
+            acknowledge_changes: self.election.leads() && examined,
             first_serial: self.round.number << 32,
         };
         let sweep = match self.observed.clone().filter(|_| !full) {
@@ -199,6 +207,9 @@ impl Sm {
         if look_again {
             self.wishes.look();
         }
+        if !unanswered {
+            self.raised.clear();
+        }
         if let Some(report) = &mut self.round.report {
             report.findings = findings.iter().map(|f| f.text.clone()).collect();
             report.count(&observed);
@@ -211,8 +222,11 @@ impl Sm {
         if !self.local_port_is_up(&observed) {
             return self.link_is_down(now);
         }
-        if self.meets_other_managers(&observed, now) {
-            return self.end_round(now);
+        let verdict = self.meet(&observed);
+        if verdict != Verdict::Lead {
+            self.explain(verdict);
+            self.carry_out(now);
+            return self.close_round(now);
         }
         self.check_memory(&observed);
         let replan = self.wishes.wants_replan();
@@ -239,29 +253,27 @@ impl Sm {
     }
 
     pub(super) fn planned(&mut self, result: Result<Plan, PlanError>, now: Timestamp) {
+        if self.stale_plans > 0 {
+            self.stale_plans -= 1;
+            return;
+        }
         if !matches!(self.phase, Phase::Planning) {
             return;
         }
         self.phase = Phase::Idle;
         let plan_time = seconds(now - self.round.plan_began);
-        let Some(observed) = self.observed.take() else { return };
+        let Some(observed) = self.observed.clone() else { return };
         match result {
             Ok(plan) => {
-                self.reassign = false;
                 if let Some(report) = &mut self.round.report {
                     report.seconds.plan = plan_time;
                     report.verdict = Some(plan.verdict.clone());
                     report.findings.extend(lanes_not_programmed(&plan));
                     count_lids(report, &plan, &observed);
                 }
-                self.round.apply_began = now;
-                let ground = std::mem::take(&mut self.ground);
-                let plan = Arc::new(plan);
-                self.plan = Some(Arc::clone(&plan));
-                self.phase = Phase::Applying(Box::new(Apply::new(plan, observed, ground)));
+                self.confirm(Arc::new(plan), &observed);
             }
             Err(error) => {
-                self.observed = Some(observed);
                 (self.round.open, self.round.retry) = (true, true);
                 self.fail(error.to_string());
                 self.end_round(now);
@@ -269,15 +281,33 @@ impl Sm {
         }
     }
 
+    /// The other managers were asked once more: the plan is applied, unless one of them is in charge by now.
+    fn confirmed(&mut self, confirmation: Confirmation, now: Timestamp) {
+        let peers = self.peers(&confirmation.managers);
+        let verdict = self.election.confirmed(&peers);
+        if verdict != Verdict::Lead {
+            self.explain(verdict);
+            self.round.retry = true;
+            self.carry_out(now);
+            return self.close_round(now);
+        }
+        let Some(observed) = self.observed.take() else { return };
+        self.reassign = false;
+        self.round.apply_began = now;
+        let ground = std::mem::take(&mut self.ground);
+        self.plan = Some(Arc::clone(&confirmation.plan));
+        self.phase = Phase::Applying(Box::new(Apply::new(confirmation.plan, observed, ground)));
+    }
+
     fn applied(&mut self, applied: Applied, now: Timestamp) {
         let Some(plan) = self.plan.clone() else { return };
         let Applied { observed, ground, failures, not_kept, counts, stuck, .. } = applied;
         let changed_meanwhile = applied.changed_meanwhile;
+        self.raised.extend(applied.raised);
         self.tell.done(&applied.reregistered);
         self.tell.add(applied.untold);
         self.ground = ground;
         self.stuck.extend(stuck);
-        self.role = Role::Master;
         self.own.lid = observed.fabric.port(own_end(&observed)).and_then(|p| p.lid);
         if let Some(report) = &mut self.round.report {
             report.seconds.apply = seconds(now - self.round.apply_began);
@@ -354,7 +384,7 @@ impl Sm {
             timed_out: stats.timed_out - before.timed_out,
             send_errors: stats.send_errors - before.send_errors,
         };
-        report.role = self.role;
+        report.role = self.role();
         report.sm_lid = self.own.lid;
         let total = seconds(now - self.round.sweep_began);
         report.seconds = StageSeconds { total, ..report.seconds };
@@ -362,6 +392,20 @@ impl Sm {
             report.failures.extend(left_out(observed));
         }
         self.actions.push_back(Action::Report(report));
+    }
+
+    /// Ends the round, unless it is over.
+    pub(super) fn close_round(&mut self, now: Timestamp) {
+        if self.round.report.is_some() {
+            self.end_round(now);
+        }
+    }
+
+    /// Adds to what the round met that was odd.
+    pub(super) fn note(&mut self, findings: Vec<String>) {
+        if let Some(report) = &mut self.round.report {
+            report.findings.extend(findings);
+        }
     }
 
     pub(super) fn fail(&mut self, text: String) {
@@ -387,8 +431,10 @@ impl Sm {
     fn link_is_down(&mut self, now: Timestamp) {
         self.round.open = true;
         self.fail("our own port has no link: there is no fabric to manage".into());
+        self.election.link_is_down();
+        self.carry_out(now);
         self.observed = None; // so that the next round walks from nothing
-        self.end_round(now);
+        self.close_round(now);
     }
 }
 

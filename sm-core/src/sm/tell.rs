@@ -11,7 +11,7 @@ use std::time::Duration;
 use mad::types::{Guid, PortState, Timestamp};
 use mad::wire::smp::PortInfo;
 
-use super::{Role, Sm, Token};
+use super::{Sm, Token};
 use crate::apply::reregister_request;
 use crate::observed::Observed;
 use crate::request::Answer;
@@ -49,6 +49,12 @@ impl Tell {
         self.waiting.retain(|(guid, _)| !ports.contains(guid));
     }
 
+    /// Nobody is told any more; who takes over tells whom it has to.
+    pub(super) fn abandon(&mut self) {
+        self.waiting.clear();
+        self.queued.clear();
+    }
+
     /// When the next ones are due.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
         (!self.waiting.is_empty()).then_some(self.next)
@@ -78,7 +84,7 @@ impl Tell {
 impl Sm {
     /// Sends the next few, if it is time.
     pub(super) fn tell_some(&mut self, now: Timestamp) {
-        if self.role != Role::Master || self.tell.waiting.is_empty() || self.tell.next > now {
+        if !self.may_write() || self.tell.waiting.is_empty() || self.tell.next > now {
             return;
         }
         // At less than one in a pause, the pause is as long as one takes.

@@ -171,6 +171,7 @@ impl Sweep {
     fn external_port_answered(&mut self, end: PortRef, info: &PortInfo) {
         if self.look.is_some() {
             self.port_looked_at(end, info);
+            self.ask_raised(end, info);
         }
         if self.observed().and_then(|o| o.port_info(end)).is_some_and(|known| same_but_counters(known, info))
         {

@@ -169,6 +169,21 @@ impl Sweep {
         }
     }
 
+    /// The far end of a host's link that was raised since the last sweep, on a switch where something has changed. (A switch
+    /// at the far end has a PortStateChange of its own.)
+    pub(super) fn ask_raised(&mut self, end: PortRef, info: &PortInfo) {
+        let raised = self.place(end).is_some_and(|place| {
+            self.settings.raised.contains(&place)
+                && self.look.as_ref().is_some_and(|l| l.refreshed.contains(&place.0))
+        });
+        let up = info.port_state().is_some_and(PortState::is_up);
+        let host = |o: &Observed| o.fabric.peer(end).filter(|peer| !o.fabric.node(peer.node).is_switch());
+        let host = self.observed().and_then(host).and_then(|peer| self.place(peer));
+        if let Some((guid, port)) = host.filter(|_| raised && up) {
+            self.ask_port(guid, port);
+        }
+    }
+
     /// The far port of a link that went: read it, if its node is one that will not be read anyhow.
     fn ask_other_end(&mut self, (guid, port): Place) {
         let refreshed = self.look.as_ref().is_some_and(|l| l.refreshed.contains(&guid));

@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use mad::types::{DirectedPath, Guid, PortNum};
+use mad::wire::Attribute;
 use mad::wire::smp::{LinearForwardingTable, NodeDescription, NodeInfo, PortInfo, SmInfo, SwitchInfo};
 use routing::fabric::{NodeId, PortRef};
 
@@ -44,15 +45,20 @@ pub struct SweepSettings {
     pub qos_of: BTreeSet<Guid>,
     /// Whether other subnet managers are asked for their SMInfo.
     pub ask_managers: bool,
+    /// Our own SMInfo, told to the managers that are asked: so they learn of us, though nothing else may tell them.
+    pub introduction: Option<SmInfo>,
     /// Whether PortStateChange is cleared before a switch's ports are read, so that no change is lost in between (B04).
     /// The only Set of a sweep; for masters.
     pub acknowledge_changes: bool,
+    /// Ports that were raised since the last sweep. Where PortStateChange is set on their switch, the far end is read too: it
+    /// may have been reset after it was configured and before this end was raised, and this end shows nothing of it.
+    pub raised: HashSet<Place>,
     /// Where this sweep's questions are numbered from: above those of any sweep before.
     pub first_serial: u64,
 }
 
 /// One end of a cable by GUID: stays right when a node goes and another takes its place in the graph.
-type Place = (Guid, PortNum);
+pub type Place = (Guid, PortNum);
 
 /// What was asked; comes back with the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -309,7 +315,14 @@ impl Sweep {
             What::Table { guid, block } => {
                 Some(SmpRequest::get::<LinearForwardingTable>(self.path(guid)?, guid, u32::from(block)))
             }
-            What::Manager((guid, _)) => Some(SmpRequest::get::<SmInfo>(self.path(guid)?, guid, 0)),
+            What::Manager((guid, _)) => {
+                let mut request = SmpRequest::get::<SmInfo>(self.path(guid)?, guid, 0);
+                if let Some(info) = &self.settings.introduction {
+                    let whole = info.encode(&mut request.data);
+                    debug_assert!(whole, "SMInfo has 21 bytes");
+                }
+                Some(request)
+            }
             What::PortTable { place, table } => self.port_table_request(place, table),
         }
     }
