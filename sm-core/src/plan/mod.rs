@@ -208,8 +208,15 @@ fn plan_lids(input: &PlanInput) -> LidPlan {
     }
     let caps = observed.fabric.switches().filter_map(|(_, n)| n.switch.map(|s| s.linear_fdb_cap));
     let ceiling = caps.min().map_or(Lid::MAX, |cap| Lid::new(cap.saturating_sub(1)).unwrap_or(Lid::MAX));
-    let forgotten = LidMemory::new();
-    lids::assign(&applicants, if input.reassign { &forgotten } else { &input.memory }, ceiling)
+    let mut memory = if input.reassign { LidMemory::new() } else { input.memory.clone() };
+    let plan = lids::assign(&applicants, &memory, ceiling);
+    let own = observed.fabric.port(own_end(observed));
+    let Some(own) = own.filter(|port| port.lid.is_none() && plan.waiting.contains(&port.guid)) else {
+        return plan;
+    };
+    // Nobody can be moved off the LID that we had before by a manager without one: it takes another.
+    memory.remove(&own.guid);
+    lids::assign(&applicants, &memory, ceiling)
 }
 
 /// The fabric with planned LIDs. A port that waits for its LID goes on with the one it holds, if nobody gets that.

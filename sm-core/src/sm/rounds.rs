@@ -422,15 +422,17 @@ impl Sm {
         self.end_round(now);
     }
 
+    /// Whether others can reach us. Where our own port does not even answer ourselves, a standby finds nobody there.
     fn local_port_is_up(&self, observed: &Observed) -> bool {
         let end = observed.local;
         let alone = end.port == PortNum::MANAGEMENT;
-        alone || observed.fabric.port(end).is_some_and(|p| p.state.is_up())
+        let answers = observed.port_info(end).is_some();
+        alone || (answers && observed.fabric.port(end).is_some_and(|p| p.state.is_up()))
     }
 
     fn link_is_down(&mut self, now: Timestamp) {
         self.round.open = true;
-        self.fail("our own port has no link: there is no fabric to manage".into());
+        self.fail("our own port has no link, or does not answer: there is no fabric to manage".into());
         self.election.link_is_down();
         self.carry_out(now);
         self.observed = None; // so that the next round walks from nothing
