@@ -46,7 +46,7 @@ impl Sm {
         let end = self.observed.as_ref().and_then(|observed| asker(observed, datagram));
         let met = |o: &Arc<Observed>| o.managers.iter().find(|m| Some(m.port) == end).copied();
         let known = self.observed.as_ref().and_then(met);
-        self.election.asked_by(said.map(|info| info.guid()).or(known.map(|m| m.guid)));
+        self.election.asked_by(said.map(|info| info.guid()).or_else(|| known.map(|m| m.guid)));
         if self.sm_state() != SmState::Master {
             return;
         }
