@@ -1,4 +1,5 @@
-//! `sssp` and `dfsssp`: shortest paths one LID after the other, each avoiding what those before it have loaded.
+//! `sssp` and `dfsssp`: shortest paths one LID after the other, each avoiding what those before it have loaded; then once
+//! more, each avoiding what all others load.
 //!
 //! - Input: any graph.
 //! - Guarantees: minimal hop counts; among shortest paths the one with the least load so far, load being the routes of
@@ -7,7 +8,7 @@
 //! - LMC: the LIDs of one port avoid the links that the others of it took, as far as shortest paths allow.
 //! - Refuses: `dfsssp` when the links have fewer VLs than it needs (says how many).
 //! - VLs: `sssp` 1; `dfsssp` 1 on trees, few on random graphs, more on tori.
-//! - Cost: `sssp` LIDs · links, one LID after the other; `dfsssp` adds some passes of LIDs · switches. Memory: the tables,
+//! - Cost: `sssp` twice LIDs · links, one LID after the other; `dfsssp` adds some passes of LIDs · switches. Memory: the tables,
 //!   and for `dfsssp` an SL table of the same size.
 //! - Source: Hoefler, Schneider, Lumsdaine (HotI 2009); Domke, Hoefler, Nagel (IPDPS 2011).
 
@@ -74,6 +75,16 @@ fn route_all(graph: &SwitchGraph, lfts: &mut LftMatrix) {
             tree.write(usize::from(lid), d, lfts);
         }
     }
+    // Once more, each port of a host against the load of all others: those that came first did not know it.
+    for d in in_order(graph).into_iter().filter(|d| d.host) {
+        tree.measure(d.switch);
+        d.lids().for_each(|lid| tree.take_back(usize::from(lid), lfts));
+        tree.used.clear();
+        for lid in d.lids() {
+            tree.grow(d);
+            tree.write(usize::from(lid), d, lfts);
+        }
+    }
 }
 
 /// Marks that a link was taken by another LID of the same port; more than any load.
@@ -92,6 +103,8 @@ struct Tree<'g> {
     cost: Vec<u64>,
     next: Vec<u32>,
     senders: Vec<u64>,
+    /// Arc by switch and port.
+    by_port: Vec<[u32; 256]>,
     /// Arcs taken by the other LIDs of the port.
     used: Vec<u32>,
 }
@@ -111,6 +124,7 @@ impl<'g> Tree<'g> {
             cost: vec![0; count],
             next: vec![u32::MAX; count],
             senders: vec![0; count],
+            by_port: arcs_by_port(graph),
             used: Vec::new(),
         }
     }
@@ -150,7 +164,8 @@ impl<'g> Tree<'g> {
             for (i, arc) in self.graph.arcs(*s).iter().enumerate() {
                 if self.distance[arc.to as usize] == nearer {
                     let number = first + i as u32;
-                    best = best.min((self.cost[arc.to as usize] + self.load[number as usize], number));
+                    let cost = self.cost[arc.to as usize].saturating_add(price(self.load[number as usize]));
+                    best = best.min((cost, number));
                 }
             }
             (self.cost[*s as usize], self.next[*s as usize]) = best;
@@ -170,12 +185,38 @@ impl<'g> Tree<'g> {
         }
     }
 
+    /// Takes the load of a host's LID off the links again.
+    fn take_back(&mut self, lid: usize, lfts: &LftMatrix) {
+        self.senders.copy_from_slice(&self.hosts);
+        for s in self.order[1..].iter().rev() {
+            let arc = self.by_port[*s as usize][usize::from(lfts.row(*s)[lid])];
+            let senders = self.senders[*s as usize];
+            self.load[arc as usize] -= senders;
+            self.senders[self.graph.all_arcs()[arc as usize].to as usize] += senders;
+        }
+    }
+
     fn write(&self, lid: usize, d: &Destination, lfts: &mut LftMatrix) {
         for s in &self.order[1..] {
             lfts.row_mut(*s)[lid] = self.graph.all_arcs()[self.next[*s as usize] as usize].out_port;
         }
         lfts.row_mut(d.switch)[lid] = d.port;
     }
+}
+
+/// What a link of this load costs: its square, so that two links of middling load are better than a heavy and a light one.
+fn price(load: u64) -> u64 {
+    if load >= TAKEN { 1 << 56 } else { load.saturating_mul(load).min(1 << 55) }
+}
+
+fn arcs_by_port(graph: &SwitchGraph) -> Vec<[u32; 256]> {
+    let of = |s: SwitchIndex| {
+        let mut by_port = [u32::MAX; 256];
+        let numbers = graph.offsets()[s as usize]..;
+        numbers.zip(graph.arcs(s)).for_each(|(number, arc)| by_port[usize::from(arc.out_port)] = number);
+        by_port
+    };
+    (0..graph.switch_count() as u32).map(of).collect()
 }
 
 #[cfg(test)]
