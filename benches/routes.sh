@@ -74,8 +74,8 @@ dump() { # NET ENGINE: opensm's dumps in $work/osm, or nothing there when it ref
   stop_sim
 }
 
-study() { # PATTERN TOPOLOGY ENGINE TABLES OUT
-  "$rsm" simulate traffic "$2" --engine "$3" --tables "$4" --pattern "$1" --rounds "$rounds" --json >"$5" || true
+study() { # PATTERN TOPOLOGY ENGINE OUT [TABLES]
+  "$rsm" simulate traffic "$2" --engine "$3" ${5:+--tables "$5"} --pattern "$1" --rounds "$rounds" --json >"$4" || true
 }
 
 echo "$(date +%F), opensm $(opensm --version 2>/dev/null | sed -n 's/^OpenSM \([0-9.]*\).*/\1/p' | head -1), $rounds bisections"
@@ -90,19 +90,19 @@ for name in "${chosen[@]}"; do
   for engine in ${engines//,/ }; do
     dump "$net" "$engine"
     topology=$work/osm/opensm-subnet.lst tables=$work/osm/opensm.fdbs
-    if [ ! -s "$tables" ] || [ ! -s "$topology" ]; then
-      echo "| $name | $engine | refuses | | | | | | |"
-      continue
-    fi
-    for pattern in alltoall bisection; do study $pattern "$topology" "$engine" "$tables" "$work/$pattern.json"; done
+    [ -s "$tables" ] || tables=''
+    for pattern in alltoall bisection; do study $pattern "$topology" "$engine" "$work/$pattern.json" "$tables"; done
     python3 - "$name" "$engine" "$work" <<'PYTHON' || worse=1
 import json, sys
 name, engine, work = sys.argv[1:]
-load = lambda pattern: [s["congestion"] for s in json.load(open(f"{work}/{pattern}.json"))]
+load = lambda pattern: ([s["congestion"] for s in json.load(open(f"{work}/{pattern}.json"))] + [None])[:2]
 (ours, theirs), (our_halves, their_halves) = load("alltoall"), load("bisection")
-if ours is None:
-    print(f"| {name} | {engine} | {theirs['worst']['max']:.0f} | refuses | {theirs['mean_load']:.1f} | "
-          f"| {their_halves['bandwidth']['mean']:.3f} | | |")
+if ours is None or theirs is None:
+    cell = lambda c, text, why: why if c is None else text(c)
+    worst = [cell(c, lambda c: f"{c['worst']['max']:.0f}", "refuses") for c in (theirs, ours)]
+    mean = [cell(c, lambda c: f"{c['mean_load']:.1f}", "") for c in (theirs, ours)]
+    halves = [cell(c, lambda c: f"{c['bandwidth']['mean']:.3f}", "") for c in (their_halves, our_halves)]
+    print(f"| {name} | {engine} | " + " | ".join(worst + mean + halves) + " | |")
     sys.exit(0)
 worst = [c["worst"]["max"] for c in (theirs, ours)]
 halves = [c["bandwidth"]["mean"] for c in (their_halves, our_halves)]
