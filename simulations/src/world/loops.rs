@@ -113,7 +113,8 @@ impl World {
             return None;
         }
         let end = End { node: at, port: PortNum(exit) };
-        let peer = self.peer(end).filter(|peer| self.passes_data(end) && self.passes_data(*peer))?;
-        self.devices[peer.node as usize].is_switch().then_some(peer.node)
+        // Most walks end at a host, whose ports need not be looked at.
+        let peer = self.peer(end).filter(|peer| self.devices[peer.node as usize].is_switch())?;
+        (self.passes_data(end) && self.passes_data(peer)).then_some(peer.node)
     }
 }
