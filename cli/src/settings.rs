@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use routing::engines;
 use sm_core::config::Config;
+use sm_core::settings::SmSettings;
 
 use crate::args::{PortChoice, Settings};
 use crate::failure::{Failure, Outcome};
@@ -51,6 +52,15 @@ fn file_of(settings: &Settings) -> Option<PathBuf> {
 pub(crate) fn load(path: &Path) -> Outcome<Config> {
     use sm_core::config::ConfigError;
     Config::load(path).map_err(|error| match error {
+        ConfigError::Invalid { .. } => Failure::Usage(error.to_string()),
+        ConfigError::Unreadable { .. } => Failure::Failed(error.into()),
+    })
+}
+
+/// What the subnet manager is steered by, with the partitions of the file that the configuration names.
+pub(crate) fn manager(config: &Config) -> Outcome<SmSettings> {
+    use sm_core::config::ConfigError;
+    SmSettings::load(config).map_err(|error| match error {
         ConfigError::Invalid { .. } => Failure::Usage(error.to_string()),
         ConfigError::Unreadable { .. } => Failure::Failed(error.into()),
     })

@@ -6,6 +6,7 @@ pub mod config;
 pub mod daemon;
 pub mod multicast;
 pub mod observed;
+pub mod partitions;
 pub mod plan;
 pub mod replication;
 pub mod request;

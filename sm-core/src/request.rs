@@ -3,9 +3,12 @@
 
 use mad::transactions::{Outcome, Request};
 use mad::transport::{Address, Datagram};
-use mad::types::{DirectedPath, Guid};
+use mad::types::{DirectedPath, Guid, PortNum};
 use mad::wire::smp::Smp;
 use mad::wire::{Attribute, Method, Status};
+use routing::fabric::PortRef;
+
+use crate::observed::{Observed, PortTable};
 
 /// A subnet management packet to be sent along a directed route.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +49,22 @@ impl SmpRequest {
         let whole = value.encode(&mut data);
         debug_assert!(whole, "every attribute of subnet management fits into 64 bytes");
         Self { path, destination, method: Method::SET, attribute_id: A::ID, modifier, data, retries: None }
+    }
+
+    /// A Get of a port's table, or a Set of it to `value`. `None` when there is no route to the port.
+    pub fn port_table(
+        observed: &Observed,
+        end: PortRef,
+        table: PortTable,
+        value: Option<[u8; 64]>,
+    ) -> Option<Self> {
+        let node = observed.fabric.get(end.node)?;
+        let (path, destination) = (observed.path_to(end)?, node.guid);
+        let (attribute_id, modifier) =
+            table.address(if node.is_switch() { end.port } else { PortNum::MANAGEMENT });
+        let method = if value.is_some() { Method::SET } else { Method::GET };
+        let data = value.unwrap_or([0; 64]);
+        Some(Self { path, destination, method, attribute_id, modifier, data, retries: None })
     }
 
     /// For the transaction engine. A node not known yet takes the share of its route.

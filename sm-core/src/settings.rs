@@ -1,11 +1,13 @@
 //! What steers the subnet manager, apart from how a configuration file spells it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use mad::transactions::TransactionConfig;
 use mad::types::Guid;
 
-use crate::config::{Config, LidTakeover};
+use crate::config::{Config, ConfigError, LidTakeover};
+use crate::partitions::{self, Partitions};
 
 /// All settings of one subnet manager.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,8 +69,36 @@ pub struct PlanSettings {
     pub overrun_errors: u8,
     /// Whether ports that must register anew are told so.
     pub client_reregister: bool,
+    /// Who may talk to whom.
+    pub partitions: Arc<Partitions>,
+    /// Whether switches check the P_Keys of what adapters send and get.
+    pub enforce_partitions: bool,
 }
 
+impl SmSettings {
+    /// The settings that a configuration asks for, with the partitions of the file that it names.
+    ///
+    /// # Errors
+    /// That file can't be read or is wrong. No access is widened then: nothing is used of it (B54).
+    pub fn load(config: &Config) -> Result<Self, ConfigError> {
+        let mut settings = Self::from(config);
+        if let Some(file) = &config.partitions.file {
+            let unreadable = |source| ConfigError::Unreadable { file: file.clone(), source };
+            let text = std::fs::read_to_string(file).map_err(unreadable)?;
+            let partitions = partitions::read(&text).map_err(|error| ConfigError::Invalid {
+                file: file.clone(),
+                line: error.line,
+                column: error.column,
+                key: None,
+                message: error.message,
+            })?;
+            settings.plan.partitions = Arc::new(partitions);
+        }
+        Ok(settings)
+    }
+}
+
+/// Without the partitions of a file: those of the default.
 impl From<&Config> for SmSettings {
     fn from(config: &Config) -> Self {
         let (sm, ports, t) = (&config.sm, &config.ports, &config.transactions);
@@ -98,6 +128,8 @@ impl From<&Config> for SmSettings {
                 local_phy_errors: ports.local_phy_errors,
                 overrun_errors: ports.overrun_errors,
                 client_reregister: ports.client_reregister,
+                partitions: Arc::default(),
+                enforce_partitions: config.partitions.enforce,
             },
             transactions: TransactionConfig {
                 window: usize::from(t.window),

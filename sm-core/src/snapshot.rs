@@ -16,6 +16,7 @@ use routing::routes::Routes;
 pub use self::links::Limits;
 use self::links::LinkTable;
 use crate::observed::Observed;
+use crate::partitions::Partitions;
 
 /// What the subnet manager says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +130,8 @@ pub struct Snapshot {
     pub sm: SmFacts,
     /// The multicast tables that the switches confirmed.
     pub multicast: Arc<MulticastTables>,
+    /// The partitions, with the groups that each is given.
+    pub partitions: Arc<Partitions>,
     /// All ports with a LID, sorted by LID.
     ends: Vec<EndPort>,
     links: LinkTable,
@@ -157,8 +160,20 @@ impl Snapshot {
             by_port_guid.insert(port.guid, index as u32);
             by_lid[port.lid.index()..port.lid.index() + (1 << port.lmc)].fill(index as u32);
         }
-        let multicast = Arc::default();
-        Self { generation, observed, graph, routes, sm, multicast, ends, links, by_lid, by_port_guid }
+        let (multicast, partitions) = (Arc::default(), Arc::default());
+        Self {
+            generation,
+            observed,
+            graph,
+            routes,
+            sm,
+            multicast,
+            partitions,
+            ends,
+            links,
+            by_lid,
+            by_port_guid,
+        }
     }
 
     /// The same with other P_Key tables of the end ports that are in `tables`.
@@ -172,6 +187,12 @@ impl Snapshot {
             }
         }
         self
+    }
+
+    /// The same with other partitions.
+    #[must_use]
+    pub fn with_partitions(self, partitions: Arc<Partitions>) -> Self {
+        Self { partitions, ..self }
     }
 
     /// The same with other multicast tables, those of the switches in the order of [`Snapshot::graph`].

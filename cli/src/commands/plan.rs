@@ -10,9 +10,8 @@ use sm_core::apply::{Ground, KnownTables, PlannedSet, preview};
 use sm_core::config::Config;
 use sm_core::daemon;
 use sm_core::plan::{PlanInput, Verdict, plan};
-use sm_core::settings::SmSettings;
 use sm_core::store::{self, Restored};
-use sm_core::sweep::SweepSettings;
+use sm_core::sweep::{PKeyReading, SweepSettings};
 
 use crate::args::Plan;
 use crate::failure::{Outcome, complain};
@@ -26,8 +25,9 @@ pub(super) fn run(args: &Plan) -> Outcome {
     let selected = host::select(&config.device)?;
     let transport = host::captured(UmadTransport::open(&selected, &OpenOptions::client())?, None)?;
     let progress = Progress::start(&log, "discovering");
-    let sm = SmSettings::from(&config);
-    let sweep = SweepSettings { read_tables: true, ..SweepSettings::default() };
+    let sm = settings::manager(&config)?;
+    let pkeys = PKeyReading::of(&sm.plan.partitions);
+    let sweep = SweepSettings { read_tables: true, pkeys, ..SweepSettings::default() };
     let found = daemon::discover(&transport, sweep, sm.transactions, |now| {
         progress.say(|| format!("{} nodes, {} answers", now.nodes, now.answered));
     })?;

@@ -10,7 +10,6 @@ use signal_hook::iterator::Signals;
 use sm_core::config::Config;
 use sm_core::daemon::{self, Control, Hooks, Mirror, Setup};
 use sm_core::sa::ServerConfig;
-use sm_core::settings::SmSettings;
 use sm_core::sm::{Progress as Stage, Report};
 
 use crate::args::{Run, Settings};
@@ -33,7 +32,7 @@ pub(super) fn run(args: &Run) -> Outcome {
     tracing::info!(device = %port.device, port = port.number.0, guid = ?port.port_guid, "taking the port");
     let setup = Setup {
         transport: host::captured(transport, args.capture.as_deref())?,
-        settings: SmSettings::from(&config),
+        settings: settings::manager(&config)?,
         state_dir: Some(config.state.dir.clone()),
         reassign: config.lids.reassign,
         sa: server(&config),
@@ -43,7 +42,8 @@ pub(super) fn run(args: &Run) -> Outcome {
 }
 
 fn server(config: &Config) -> ServerConfig {
-    ServerConfig { queue: config.sa.queue as usize, ..ServerConfig::default() }
+    let workers = usize::from(config.sa.workers);
+    ServerConfig { queue: config.sa.queue as usize, workers, ..ServerConfig::default() }
 }
 
 /// What mirroring needs, where a secret is configured.
@@ -143,8 +143,8 @@ fn watch_signals(flags: Settings, log: LogTarget, controls: Sender<Control>) -> 
 
 /// The new settings; of a file that is wrong nothing is used, and the old settings stay (B69).
 fn reload(flags: &Settings) -> Control {
-    match settings::effective(flags) {
-        Ok(config) => Control::Reload(Box::new(SmSettings::from(&config))),
+    match settings::effective(flags).and_then(|config| settings::manager(&config)) {
+        Ok(settings) => Control::Reload(Box::new(settings)),
         Err(failure) => {
             tracing::error!("configuration not reloaded, the old one stays: {}", failure.into_text());
             Control::Sweep

@@ -54,6 +54,11 @@ pub enum Job {
         /// ACTIVE; otherwise settings and ARMED.
         activate: bool,
     },
+    /// A block of a port's table.
+    PortTable {
+        /// Index in the plan's port tables.
+        index: u32,
+    },
     /// PortInfo of a port that was down when PortStateChange was not cleared yet.
     ReadDown {
         /// The port.
@@ -86,6 +91,12 @@ impl Apply {
                 let (node, guid) = (self.plan.graph.node(switch), self.plan.graph.guid(switch));
                 Some(SmpRequest::get::<LinearForwardingTable>(self.path(node)?, guid, u32::from(block)))
             }
+            Job::PortTable { index } => {
+                let plan = *self.plan.port_tables.get(index as usize)?;
+                let request = SmpRequest::port_table(&self.observed, plan.end, plan.table, Some(plan.data))?;
+                self.counts.add(request.attribute_id);
+                Some(request)
+            }
             Job::Port { index, activate } => self.port_request(index, activate),
             Job::ReadDown { end } => {
                 let modifier = modifier(&self.observed, end);
@@ -117,6 +128,7 @@ impl Apply {
                     self.table_settled(switch, block, &asked, answer);
                 }
             }
+            Job::PortTable { index } => self.port_table_answered(index, answer),
             Job::Port { index, activate } => self.port_answered(index, activate, answer),
             Job::ReadPort { index, activate, status } => self.port_read(index, activate, status, answer),
             Job::ReadDown { end } => {
@@ -295,6 +307,21 @@ impl Apply {
             }
         }
         Arc::make_mut(&mut self.observed).record_port_info(end, info);
+    }
+
+    /// What the port answered is what it holds; after a refusal or silence that is not known.
+    fn port_table_answered(&mut self, index: u32, answer: &Answer) {
+        let Some(plan) = self.plan.port_tables.get(index as usize).copied() else { return };
+        let came = if let Answer::Reply(data) = answer { Some(data) } else { None };
+        if let Some(node) = Arc::make_mut(&mut self.observed).nodes.get_mut(&plan.end.node) {
+            node.tables.put(plan.end.port, plan.table, came);
+        }
+        let what = format!("{:?} of port {}", plan.table, plan.end.port);
+        match came {
+            Some(data) if *data == plan.data => {}
+            Some(_) => self.failed_because(plan.end.node, what, "it holds other entries than were set"),
+            None => self.failed(plan.end.node, what, answer),
+        }
     }
 
     fn check_state(&mut self, plan: &PortPlan, activate: bool, arm: bool, info: &PortInfo) {

@@ -12,6 +12,7 @@ use super::Apply;
 use super::jobs::Job;
 use super::tables::Block;
 use crate::plan::fields::FieldSet;
+use crate::plan::port_tables::TablePlan;
 use crate::plan::ports::{PortPlan, PortRole};
 use crate::plan::{self, Plan, SwitchPlan};
 
@@ -28,6 +29,7 @@ pub(super) enum Step {
     TablesInService,
     OwnLidTables,
     RaiseTops,
+    PortTables,
     ConfigureEdges,
     ActivateEdges,
 }
@@ -45,6 +47,7 @@ pub(super) fn all(plan: &Plan) -> VecDeque<Step> {
         Step::TablesInService,
         Step::OwnLidTables,
         Step::RaiseTops,
+        Step::PortTables,
         Step::ConfigureEdges,
         Step::ActivateEdges,
     ];
@@ -58,6 +61,7 @@ pub(super) fn jobs(apply: &Apply, step: Step) -> Vec<Job> {
         Step::ReadDownPorts => down_port_jobs(apply),
         Step::RaiseTops => switch_jobs(apply, true),
         Step::Transition(step) => transition_jobs(apply, step),
+        Step::PortTables => port_table_jobs(apply),
         Step::IdleTables => table_jobs(apply, |s| s.idle),
         Step::TablesInService => table_jobs(apply, |s| !s.idle && !s.own_lid),
         Step::OwnLidTables => table_jobs(apply, |s| !s.idle && s.own_lid),
@@ -76,6 +80,15 @@ fn switch_jobs(apply: &Apply, last: bool) -> Vec<Job> {
         raise || (rest && !last)
     };
     apply.plan.switches.iter().filter(wanted).map(|plan| Job::Switch { node: plan.node, last }).collect()
+}
+
+fn port_table_jobs(apply: &Apply) -> Vec<Job> {
+    let differs = |plan: &TablePlan| {
+        let node = apply.observed.nodes.get(&plan.end.node);
+        node.is_some_and(|node| node.tables.get(plan.end.port, plan.table) != Some(plan.data))
+    };
+    let due = (0..).zip(&apply.plan.port_tables).filter(|(_, plan)| differs(plan));
+    due.map(|(index, _)| Job::PortTable { index }).collect()
 }
 
 fn down_port_jobs(apply: &Apply) -> Vec<Job> {

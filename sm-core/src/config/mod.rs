@@ -16,8 +16,8 @@ use std::path::Path;
 
 pub use error::ConfigError;
 pub use sections::{
-    Config, DeviceConfig, FailoverConfig, LidsConfig, LogConfig, PortsConfig, RoutingConfig, SaConfig,
-    SmConfig, StateConfig, TransactionsConfig,
+    Config, DeviceConfig, FailoverConfig, LidsConfig, LogConfig, PartitionsConfig, PortsConfig,
+    RoutingConfig, SaConfig, SmConfig, StateConfig, TransactionsConfig,
 };
 pub use setting::{Hex64, LidTakeover, LogFormat, LogLevel};
 

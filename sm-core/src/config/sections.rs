@@ -215,9 +215,17 @@ sections! {
         retries: u8 = 3, Allowed::Integer(0, 20);
     }
 
+    /// Who may talk to whom.
+    partitions: PartitionsConfig {
+        /// File in the format of opensm's partitions.conf; not set: everybody is a full member of the default partition.
+        file: Option<PathBuf> = None, Allowed::Text;
+        /// Whether switches check the P_Keys of what adapters send and get.
+        enforce: bool = true, Allowed::Boolean;
+    }
+
     /// Subnet administration.
     sa: SaConfig {
-        /// Threads that answer.
+        /// Threads that compute long tables, so that these keep nobody waiting.
         workers: u8 = 2, Allowed::Integer(1, 64);
         /// Requests that may wait; more are answered with BUSY.
         queue: u32 = 4096, Allowed::Integer(16, 1_000_000);

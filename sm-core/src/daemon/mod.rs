@@ -6,6 +6,7 @@
 //! | sm (the caller's) | runs [`Sm`](crate::sm::Sm), sends | snapshots swapped in at once |
 //! | planner | one `plan::plan` at a time | a channel back to `sm` |
 //! | sa | answers queries from the last snapshot | straight to the transport |
+//! | sa-worker | computes one long table at a time from the snapshot | a channel back to `sa` |
 //! | state | writes what changed to the stores, mirrors it between managers | tells `sa` when it is written |
 //!
 //! All channels are bounded. When the one to `sm` is full the receiver waits, which can't last: the window is smaller than
@@ -20,6 +21,7 @@ mod perform;
 mod receiver;
 mod run;
 mod sa;
+mod sa_workers;
 mod walk;
 
 use std::path::PathBuf;

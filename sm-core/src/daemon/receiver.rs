@@ -16,8 +16,9 @@ use super::DaemonError;
 const BATCH: usize = 64;
 /// Batches: more than any window, so that answers always have room even one by one.
 const SMP_QUEUE: usize = 1024;
-const SA_QUEUE: usize = 8192;
 const MIRROR_QUEUE: usize = 1024;
+/// Batches of queries: as many datagrams as a device can hand up while the other thread is at work on one batch.
+const SA_QUEUE: usize = 1024;
 /// How often the thread looks whether it shall end, if it is not woken.
 const TURN: Duration = Duration::from_millis(200);
 
@@ -28,8 +29,8 @@ pub(super) struct ReceiverThread {
     thread: Option<JoinHandle<()>>,
     /// Subnet management, as many at a time as lay ready.
     pub(super) smps: Receiver<Result<Vec<Received>, TransportError>>,
-    /// Subnet administration.
-    pub(super) queries: Receiver<Datagram>,
+    /// Subnet administration, the same way.
+    pub(super) queries: Receiver<Vec<Datagram>>,
     /// State that managers mirror.
     pub(super) mirror: Receiver<Datagram>,
 }
@@ -75,7 +76,7 @@ struct Work {
     transport: Arc<dyn Transport>,
     stop: Arc<AtomicBool>,
     smps: Sender<Result<Vec<Received>, TransportError>>,
-    queries: Sender<Datagram>,
+    queries: Sender<Vec<Datagram>>,
     mirror: Sender<Datagram>,
     /// Queries dropped since the channel was full.
     dropped: u64,
@@ -95,41 +96,53 @@ impl Work {
 
     /// Waits for a datagram and takes what lies ready behind it.
     fn take_in(&mut self) -> Result<(), TransportError> {
-        let mut smps = Vec::new();
+        let (mut smps, mut queries) = (Vec::new(), Vec::new());
         let mut next = self.transport.receive(TURN);
         for _ in 1..BATCH {
             let Ok(Some(received)) = next else { break };
-            smps.extend(self.sort(received));
+            self.sort(received, &mut smps, &mut queries);
             next = self.transport.receive(Duration::ZERO);
         }
-        let next = next.map(|last| smps.extend(last.and_then(|received| self.sort(received))));
+        let next = next.map(|last| {
+            if let Some(last) = last {
+                self.sort(last, &mut smps, &mut queries);
+            }
+        });
         if !smps.is_empty() {
             let _ = self.smps.send(Ok(smps));
         }
+        self.hand_on(queries);
         next
     }
 
-    /// Hands queries on; gives back what belongs to subnet management.
-    fn sort(&mut self, received: Received) -> Option<Received> {
+    fn hand_on(&mut self, queries: Vec<Datagram>) {
+        if queries.is_empty() {
+            return;
+        }
+        if let Err(TrySendError::Full(queries)) = self.queries.try_send(queries) {
+            let before = self.dropped;
+            self.dropped += queries.len() as u64;
+            // A line for each power of two that is passed.
+            if self.dropped.ilog2() > before.checked_ilog2().unwrap_or(0) || before == 0 {
+                tracing::warn!(dropped = self.dropped, "queries come faster than they can be taken in");
+            }
+        }
+    }
+
+    /// Sorts by class. A request of ours that came back unanswered is of no use to subnet administration or the mirror.
+    fn sort(&self, received: Received, smps: &mut Vec<Received>, queries: &mut Vec<Datagram>) {
         let mad = match &received {
             Received::Datagram(datagram) => &datagram.mad,
             Received::Returned { request, .. } => &request.mad,
         };
         let class = mad.header.mgmt_class();
-        if class != MgmtClass::SUBN_ADM && class != mirror::CLASS {
-            return Some(received);
-        }
-        let Received::Datagram(datagram) = received else { return None };
-        if class == mirror::CLASS {
-            let _ = self.mirror.try_send(datagram); // full: it is asked for again
-            return None;
-        }
-        if let Err(TrySendError::Full(_)) = self.queries.try_send(datagram) {
-            self.dropped += 1;
-            if self.dropped.is_power_of_two() {
-                tracing::warn!(dropped = self.dropped, "queries come faster than they can be taken in");
+        match received {
+            Received::Datagram(datagram) if class == MgmtClass::SUBN_ADM => queries.push(datagram),
+            Received::Datagram(datagram) if class == mirror::CLASS => {
+                let _ = self.mirror.try_send(datagram); // full: it is asked for again
             }
+            Received::Returned { .. } if class == MgmtClass::SUBN_ADM || class == mirror::CLASS => {}
+            received => smps.push(received),
         }
-        None
     }
 }

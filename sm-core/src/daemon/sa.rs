@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded, select};
 use mad::transport::{Datagram, Transport};
 use mad::types::{Guid, Timestamp};
 use mad::wire::Method;
@@ -15,12 +15,13 @@ use mad::wire::smp::Notice;
 
 use super::DaemonError;
 use super::keeper::Job;
+use super::sa_workers::Workers;
 use crate::sa::{Server, ServerConfig, Wish};
 use crate::snapshot::Snapshot;
 use crate::store::{Entries, Epoch};
 
-/// Queries taken in before answers are sent; keeps the device's queue short.
-const TAKEN_IN: usize = 4096;
+/// Batches of queries taken in before answers are sent; keeps the device's queue short.
+const TAKEN_IN: usize = 64;
 /// Answers sent before queries are taken in again.
 const BATCH: usize = 256;
 const TURN: Duration = Duration::from_millis(200);
@@ -33,7 +34,7 @@ const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 /// What the thread shares with the others.
 pub(super) struct Channels {
     /// Datagrams of the class.
-    pub(super) queries: Receiver<Datagram>,
+    pub(super) queries: Receiver<Vec<Datagram>>,
     /// Traps that subscribers may want to hear of. Those too many are dropped.
     pub(super) notices: Receiver<Notice>,
     /// What the subnet manager is to do. One wish waits at most; what comes up meanwhile is in the next.
@@ -67,6 +68,7 @@ impl SaThread {
             channels,
             snapshot: Arc::clone(snapshot),
             stop: Arc::clone(&stop),
+            workers: Workers::start(config.workers)?,
         };
         let thread = std::thread::Builder::new()
             .name("sa".into())
@@ -99,6 +101,7 @@ struct Work {
     channels: Channels,
     snapshot: Arc<ArcSwapOption<Snapshot>>,
     stop: Arc<AtomicBool>,
+    workers: Workers,
 }
 
 impl Work {
@@ -111,19 +114,30 @@ impl Work {
         while !self.stop.load(Ordering::Acquire) {
             let idle = server.deadline().map_or(TURN, |at| (at - self.now()).min(TURN));
             let wait = if more { Duration::ZERO } else { idle };
-            match self.channels.queries.recv_timeout(wait) {
-                Ok(query) => self.take(&mut server, &query),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+            select! {
+                recv(self.channels.queries) -> batch => match batch {
+                    Ok(batch) => self.take(&mut server, &batch),
+                    Err(_) => return,
+                },
+                recv(self.workers.done) -> done => if let Ok((request, answer)) = done {
+                    server.computed(&request, answer, self.now());
+                },
+                default(wait) => {}
             }
-            for query in self.channels.queries.try_iter().take(TAKEN_IN) {
-                self.take(&mut server, &query);
+            for batch in self.channels.queries.try_iter().take(TAKEN_IN) {
+                self.take(&mut server, &batch);
+            }
+            for (request, answer) in self.workers.done.try_iter() {
+                server.computed(&request, answer, self.now());
             }
             if let Some(snapshot) = self.picture(&mut server) {
                 server.set_snapshot(&snapshot, self.now());
             }
             for notice in self.channels.notices.try_iter().take(BATCH) {
                 server.notice(&notice);
+            }
+            while let Some(job) = server.poll_heavy(self.now()) {
+                let _ = self.workers.jobs.send(job);
             }
             more = self.send(&mut server);
             self.wish(&mut server, &mut told);
@@ -180,9 +194,11 @@ impl Work {
     }
 
     /// Before the first snapshot there is nothing to answer from: the sender asks again.
-    fn take(&self, server: &mut Server, query: &Datagram) {
+    fn take(&self, server: &mut Server, batch: &[Datagram]) {
         if let Some(snapshot) = self.picture(server) {
-            server.receive(query, &snapshot, self.now());
+            for query in batch {
+                server.receive(query, &snapshot, self.now());
+            }
         }
     }
 

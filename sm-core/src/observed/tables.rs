@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use mad::types::{PKey, PortNum};
+use mad::wire::Attribute;
 use mad::wire::smp::{
     GuidInfo, PKeyTable, PortInfo, SlToVlMappingTable, VlArbitrationTable, VlArbitrationTableKind,
 };
@@ -34,6 +35,30 @@ impl NodeTables {
         (0..).map_while(|block| self.pkeys.get(&(port, block))).flat_map(PKeyTable::keys).collect()
     }
 
+    /// What a block holds, if that is known.
+    pub fn get(&self, port: PortNum, table: PortTable) -> Option<[u8; 64]> {
+        let mut data = [0; 64];
+        let known = match table {
+            PortTable::PKeys { block } => self.pkeys.get(&(port, block)).map(|t| t.encode(&mut data)),
+            PortTable::Guids { block } => self.guids.get(&(port, block)).map(|t| t.encode(&mut data)),
+            PortTable::SlToVl { input } => self.sl_to_vl.get(&(input, port)).map(|t| t.encode(&mut data)),
+            PortTable::VlArbitration { kind } => {
+                self.vl_arbitration.get(&(port, kind)).map(|t| t.encode(&mut data))
+            }
+        };
+        known.map(|_fits| data)
+    }
+
+    /// Enters what a block holds; `None`: that is not known any more.
+    pub fn put(&mut self, port: PortNum, table: PortTable, data: Option<&[u8; 64]>) {
+        match table {
+            PortTable::PKeys { block } => put(&mut self.pkeys, (port, block), data),
+            PortTable::Guids { block } => put(&mut self.guids, (port, block), data),
+            PortTable::SlToVl { input } => put(&mut self.sl_to_vl, (input, port), data),
+            PortTable::VlArbitration { kind } => put(&mut self.vl_arbitration, (port, kind), data),
+        }
+    }
+
     /// Forgets what a port held: it was reset, or may have been.
     pub fn forget_port(&mut self, port: PortNum) {
         self.pkeys.retain(|(of, _), _| *of != port);
@@ -41,6 +66,13 @@ impl NodeTables {
         self.vl_arbitration.retain(|(of, _), _| *of != port);
         self.sl_to_vl.retain(|(_, output), _| *output != port);
         self.qos_read = false;
+    }
+}
+
+fn put<K: Ord, V: Attribute>(map: &mut BTreeMap<K, V>, key: K, data: Option<&[u8; 64]>) {
+    match data.and_then(|data| V::decode(data)) {
+        Some(value) => drop(map.insert(key, value)),
+        None => drop(map.remove(&key)),
     }
 }
 
@@ -67,6 +99,20 @@ pub enum PortTable {
         /// Which block.
         kind: VlArbitrationTableKind,
     },
+}
+
+impl PortTable {
+    /// Attribute ID and modifier. `port` is 0 for a channel adapter, which answers for the port that it is asked by.
+    pub fn address(self, port: PortNum) -> (u16, u32) {
+        match self {
+            Self::PKeys { block } => (PKeyTable::ID, PKeyTable::modifier(port, block)),
+            Self::Guids { block } => (GuidInfo::ID, block.into()),
+            Self::SlToVl { input } => (SlToVlMappingTable::ID, SlToVlMappingTable::modifier(input, port)),
+            Self::VlArbitration { kind } => {
+                (VlArbitrationTable::ID, VlArbitrationTable::modifier(kind, port))
+            }
+        }
+    }
 }
 
 /// Whether a port has a block of VL arbitration entries at all, by its VLArbitrationLowCap and HighCap.

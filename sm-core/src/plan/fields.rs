@@ -58,6 +58,12 @@ fields! {
     LocalPhyErrors = 10, "LocalPhyErrors", |p| p.local_phy_errors(), |p, v| p.set_local_phy_errors(v as u8);
     /// OverrunErrors.
     OverrunErrors = 11, "OverrunErrors", |p| p.overrun_errors(), |p, v| p.set_overrun_errors(v as u8);
+    /// PartitionEnforcementInbound.
+    EnforcementInbound = 12, "PartitionEnforcementInbound",
+        |p| p.partition_enforcement_inbound(), |p, v| p.set_partition_enforcement_inbound(v as u8);
+    /// PartitionEnforcementOutbound.
+    EnforcementOutbound = 13, "PartitionEnforcementOutbound",
+        |p| p.partition_enforcement_outbound(), |p, v| p.set_partition_enforcement_outbound(v as u8);
 }
 
 /// A set of fields.
@@ -146,8 +152,10 @@ mod tests {
         for field in PortField::ALL {
             let before = PortInfo::decode(&[0; 64]).unwrap();
             let mut after = before;
-            field.set(&mut after, 3);
-            assert_eq!(field.get(&after), 3);
+            let bit = matches!(field, PortField::EnforcementInbound | PortField::EnforcementOutbound);
+            let value = if bit { 1 } else { 3 };
+            field.set(&mut after, value);
+            assert_eq!(field.get(&after), value);
             assert_eq!(FieldSet::difference(&before, &after), FieldSet::EMPTY.with(*field));
         }
     }

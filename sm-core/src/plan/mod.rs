@@ -6,6 +6,7 @@
 
 pub mod fields;
 pub mod lids;
+pub mod port_tables;
 pub mod ports;
 pub mod routes;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use crate::apply::KnownTables;
 use crate::observed::Observed;
 use crate::settings::PlanSettings;
 use lids::{Applicant, LidMemory, LidPlan, LidRange};
+use port_tables::TablePlan;
 use ports::{Addresses, PortPlan};
 pub use routes::Verdict;
 
@@ -80,6 +82,10 @@ pub struct Plan {
     pub switches: Vec<SwitchPlan>,
     /// Ports with a use.
     pub ports: Vec<PortPlan>,
+    /// Blocks of port tables that are not known to be right.
+    pub port_tables: Vec<TablePlan>,
+    /// What the operator should know of the partitions, a line each.
+    pub partition_findings: Vec<String>,
 }
 
 /// Why there is no plan. The fabric stays as it is.
@@ -126,7 +132,15 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
         Some(old) => transition::plan(&graph, old, &routed.routes.lfts),
         None => Vec::new(),
     };
-    let ports = plan_ports(observed, &lids, sm_lid, &input.settings);
+    let pkeys = port_tables::plan_pkeys(observed, &input.settings);
+    let mut ports = plan_ports(observed, &lids, sm_lid, &input.settings);
+    for port in &mut ports {
+        let external =
+            port.end.port != PortNum::MANAGEMENT && observed.fabric.node(port.end.node).is_switch();
+        if external {
+            ports::set_enforcement(&mut port.desired, pkeys.enforcing.contains(&port.end));
+        }
+    }
     let switches = observed
         .fabric
         .switches()
@@ -147,6 +161,8 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
         joins_service,
         switches,
         ports,
+        port_tables: pkeys.tables,
+        partition_findings: pkeys.findings,
     })
 }
 

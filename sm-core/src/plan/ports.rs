@@ -119,6 +119,12 @@ fn set_queue_fields(desired: &mut PortInfo, between: bool, settings: &PlanSettin
     desired.set_vl_stall_count(stall);
 }
 
+/// Whether the port of a switch checks the P_Keys of what passes it.
+pub fn set_enforcement(desired: &mut PortInfo, enforcing: bool) {
+    desired.set_partition_enforcement_inbound(enforcing.into());
+    desired.set_partition_enforcement_outbound(enforcing.into());
+}
+
 fn set_end_port_fields(
     desired: &mut PortInfo,
     lids: Option<LidRange>,

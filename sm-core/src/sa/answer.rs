@@ -202,6 +202,9 @@ fn read(
         }
         sa::LINK_RECORD => records::answer::<LinkRecord>(context, mad, TABLE_LIMIT),
         sa::SM_INFO_RECORD => records::answer::<SmInfoRecord>(context, mad, TABLE_LIMIT),
+        sa::PATH_RECORD | sa::TRACE_RECORD if mad.header.method() == Method::GET_TRACE_TABLE => {
+            paths::answer_trace(context, mad)
+        }
         sa::PATH_RECORD => paths::answer(context, &registry.groups, mad, TABLE_LIMIT),
         sa::MULTI_PATH_RECORD if mad.header.method() == Method::GET_MULTI => {
             paths::answer_multi(context, request.attribute(), mad.component_mask.get())
@@ -253,13 +256,16 @@ fn class_port_info(mad: &SaMad) -> Result<Reply, Status> {
 }
 
 /// The headers of an answer. SM_Key is not given away (C15-0.1.5); a GetMulti of MultiPathRecord is answered with
-/// PathRecords.
+/// PathRecords, a GetTraceTable with TraceRecords.
 fn head(request: &SaMad, status: Status) -> SaMad {
     let mut head = SaMad::response_to(request, status);
     head.sm_key.set(0);
     head.attribute_offset.set(0);
     if request.header.attribute_id.get() == sa::MULTI_PATH_RECORD {
         head.header.attribute_id.set(sa::PATH_RECORD);
+    }
+    if request.header.method() == Method::GET_TRACE_TABLE {
+        head.header.attribute_id.set(sa::TRACE_RECORD);
     }
     head
 }

@@ -6,6 +6,7 @@
 
 mod answer;
 mod fair;
+mod heavy;
 mod paths;
 mod records;
 pub mod registry;

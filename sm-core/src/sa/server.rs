@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use mad::rmpp::{Direction, Event, Peer, Rmpp, RmppConfig, SendError};
 use mad::transport::{Address, Datagram};
-use mad::types::{Gid, Guid, Mtu, PKey, Qpn, Rate, Timestamp};
+use mad::types::{Gid, Guid, Qpn, Timestamp};
 use mad::wire::sa::SaMad;
 use mad::wire::smp::{GidData, Notice, NoticeType};
 use mad::wire::{Method, MgmtClass, Status};
 
 use super::answer::{Answer, Request, refuse, serve};
 use super::fair::FairQueue;
+use super::heavy::is_heavy;
 use super::records::unread;
 use super::registry::{GroupEvent, Registry};
 use super::reports::Reports;
@@ -27,8 +28,8 @@ pub struct ServerConfig {
     pub queue: usize,
     /// Requests of one requester that may wait.
     pub queue_per_requester: usize,
-    /// The partition whose IPoIB broadcast group is made at the start, with its MTU and rate code; `None`: no such group.
-    pub ipoib: Option<(PKey, Mtu, u8)>,
+    /// Threads beside this one that compute long tables ([`Server::poll_heavy`]); 0: there are none.
+    pub workers: usize,
     /// Tables that may be on their way to one requester; beyond, BUSY.
     pub transfers_per_requester: usize,
     /// Bounds of table transfers.
@@ -36,12 +37,11 @@ pub struct ServerConfig {
 }
 
 impl Default for ServerConfig {
-    /// The IPoIB broadcast group of the default partition has MTU 2048 and 10 Gb/s.
     fn default() -> Self {
         Self {
             queue: 16_384,
             queue_per_requester: 1024,
-            ipoib: Some((PKey::DEFAULT_FULL, Mtu::M2048, 3)),
+            workers: 0,
             transfers_per_requester: 512,
             rmpp: RmppConfig { max_bytes: 1 << 30, repeat_to_strangers: false, ..RmppConfig::default() },
         }
@@ -85,6 +85,10 @@ pub struct Server {
     reports: Reports,
     /// Requests that wait until the tables that they ask for were read, and until when at most.
     held: VecDeque<(Timestamp, Request)>,
+    /// Requests for long tables that wait.
+    heavy: FairQueue<Requester, Request>,
+    /// Those that are being computed elsewhere.
+    computing: Vec<Request>,
     /// Nodes whose tables are to be read for them.
     unread: BTreeSet<Guid>,
     statistics: ServerStatistics,
@@ -109,6 +113,8 @@ impl Server {
             transfers: HashMap::new(),
             reports: Reports::default(),
             held: VecDeque::new(),
+            heavy: FairQueue::new(config.queue, config.queue_per_requester),
+            computing: Vec::new(),
             unread: BTreeSet::new(),
             statistics: ServerStatistics::default(),
         }
@@ -121,7 +127,7 @@ impl Server {
 
     /// Requests that wait for their answer.
     pub fn queued(&self) -> usize {
-        self.waiting.len()
+        self.waiting.len() + self.heavy.len() + self.computing.len()
     }
 
     /// What ports registered: groups, services, subscriptions.
@@ -141,16 +147,18 @@ impl Server {
 
     /// Answers from this picture from now on. Ports that came or went are reported to subscribers.
     pub fn set_snapshot(&mut self, snapshot: &Arc<Snapshot>, now: Timestamp) {
-        let first = match &self.snapshot {
+        let (first, same_partitions) = match &self.snapshot {
             Some(old) if Arc::ptr_eq(old, snapshot) => return,
-            old => old.is_none(),
+            Some(old) => (false, Arc::ptr_eq(&old.partitions, &snapshot.partitions)),
+            None => (true, false),
         };
         self.snapshot = Some(Arc::clone(snapshot));
         let ports: BTreeSet<Guid> = snapshot.end_ports().iter().map(|port| port.guid).collect();
         let before = std::mem::replace(&mut self.ports, ports);
-        if first {
-            self.create_broadcast_group(snapshot);
-        } else {
+        if !same_partitions {
+            self.settle_partitions(snapshot);
+        }
+        if !first {
             for guid in self.ports.difference(&before).copied().collect::<Vec<_>>() {
                 self.report_gid(64, Gid::new(snapshot.sm.gid_prefix, guid));
             }
@@ -192,14 +200,46 @@ impl Server {
         let requester = (request.source.lid, request.source.qpn);
         let held =
             || self.held.iter().any(|(_, held)| held.source == request.source && held.mad == request.mad);
-        if self.waiting.line(&requester).any(|waiting| waiting.mad == request.mad) || held() {
+        let same = |other: &Request| other.source == request.source && other.mad == request.mad;
+        let lines = || self.waiting.line(&requester).chain(self.heavy.line(&requester));
+        if lines().any(same) || held() || self.computing.iter().any(same) {
             self.statistics.duplicates += 1;
             return;
         }
-        if let Some(lost) = self.waiting.push(requester, request) {
+        let line = if is_heavy(&request.mad) { &mut self.heavy } else { &mut self.waiting };
+        if let Some(lost) = line.push(requester, request) {
             self.statistics.busy += 1;
             self.queue_answer(&lost, refuse(&lost.mad, Status::BUSY), now);
         }
+    }
+
+    /// The next request for a long table, and the picture to answer it from by [`answer`](super::answer()), in another
+    /// thread. Its end is told by [`Server::computed`]. No more are given out than there are workers.
+    pub fn poll_heavy(&mut self, now: Timestamp) -> Option<(Arc<Snapshot>, Request)> {
+        while self.computing.len() < self.config.workers {
+            let snapshot = self.snapshot.clone()?;
+            let request = self.heavy.pop()?;
+            if let Some(request) = self.hold(&snapshot, request, now) {
+                self.computing.push(request.clone());
+                return Some((snapshot, request));
+            }
+        }
+        None
+    }
+
+    /// Takes the answer to a request of [`Server::poll_heavy`].
+    pub fn computed(&mut self, request: &Request, answer: Answer, now: Timestamp) {
+        let same = |other: &Request| other.source == request.source && other.mad == request.mad;
+        if let Some(at) = self.computing.iter().position(same) {
+            self.computing.swap_remove(at);
+            self.queue_answer(request, answer, now);
+        }
+    }
+
+    /// The next request to be answered here: of those for long tables only when nobody else computes them.
+    fn next_request(&mut self) -> Option<Request> {
+        let next = self.waiting.pop();
+        if next.is_some() || self.config.workers > 0 { next } else { self.heavy.pop() }
     }
 
     /// Nodes whose SL-to-VL and VL arbitration tables are to be read; each is named once.
@@ -255,7 +295,7 @@ impl Server {
             if let Some(report) = self.reports.poll_send(&mut self.registry.subscriptions, now) {
                 return Some(report);
             }
-            let request = self.waiting.pop()?;
+            let request = self.next_request()?;
             let snapshot = self.snapshot.clone()?;
             let Some(request) = self.hold(&snapshot, request, now) else { continue };
             let answer = serve(&snapshot, &mut self.registry, &request, now);
@@ -326,11 +366,10 @@ impl Server {
         }
     }
 
-    fn create_broadcast_group(&mut self, snapshot: &Snapshot) {
-        let Some((pkey, mtu, code)) = self.config.ipoib else { return };
-        let Some(rate) = Rate::from_wire(code) else { return };
-        if let Err(status) = self.registry.create_ipoib_broadcast(snapshot, pkey, mtu, rate) {
-            tracing::error!(%pkey, %status, "the IPoIB broadcast group can't be made: no switch has room for it");
+    /// Gives each partition its groups; those of partitions that are gone stay only as long as they have members.
+    fn settle_partitions(&mut self, snapshot: &Snapshot) {
+        for group in self.registry.settle_partitions(snapshot) {
+            tracing::error!(mgid = %group.mgid, "a partition's group can't be made: no switch has room for it");
         }
     }
 

@@ -9,8 +9,9 @@ use routing::fabric::SwitchGraph;
 use super::{Action, Phase, Sm};
 use crate::multicast::{KnownMulticast, MulticastApplied, MulticastApply, MulticastDemand, plan};
 
-/// Pause before what was not confirmed is tried again.
+/// Pause before what was not confirmed is tried again: twice as long after each failure, up to the longest.
 const PAUSE: Duration = Duration::from_secs(2);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// Demand and tables.
 #[derive(Debug, Default)]
@@ -23,6 +24,8 @@ pub(super) struct MulticastState {
     computed: Option<(u64, Arc<SwitchGraph>)>,
     /// When to try again what failed.
     retry_at: Option<Timestamp>,
+    /// Failures in a row with one demand and graph.
+    failures: u32,
 }
 
 impl MulticastState {
@@ -62,6 +65,9 @@ impl Sm {
         }
         let state = &mut self.multicast;
         let graph = Arc::clone(&snapshot.graph);
+        if state.retry_at.is_none_or(|at| at > now) {
+            state.failures = 0; // something else is wanted
+        }
         state.computed = Some((state.demand.generation, Arc::clone(&graph)));
         state.retry_at = None;
         let goal = Arc::new(plan(snapshot, &state.demand));
@@ -76,8 +82,12 @@ impl Sm {
         for failure in &applied.failures {
             tracing::warn!("{failure}");
         }
-        if !applied.failures.is_empty() {
-            self.multicast.retry_at = Some(now + PAUSE);
+        if applied.failures.is_empty() {
+            self.multicast.failures = 0;
+        } else {
+            let pause = PAUSE * 2_u32.pow(self.multicast.failures.min(8));
+            self.multicast.retry_at = Some(now + pause.min(LONGEST_PAUSE));
+            self.multicast.failures += 1;
         }
         let Some(old) = self.snapshot.as_ref().filter(|_| applied.sets > 0) else { return };
         self.round.generation += 1;

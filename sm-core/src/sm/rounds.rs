@@ -146,7 +146,7 @@ impl Sm {
         let settings = SweepSettings {
             read_tables: true,
             known_tables: self.ground.tables.switches().collect(),
-            pkeys: PKeyReading::Adapters,
+            pkeys: PKeyReading::of(&self.settings.plan.partitions),
             qos_of: if full { BTreeSet::new() } else { std::mem::take(&mut self.tables_wanted) },
             ask_managers: true,
             introduction: Some(self.sm_info()),
@@ -269,6 +269,7 @@ impl Sm {
                     report.seconds.plan = plan_time;
                     report.verdict = Some(plan.verdict.clone());
                     report.findings.extend(lanes_not_programmed(&plan));
+                    report.findings.extend(plan.partition_findings.iter().cloned());
                     count_lids(report, &plan, &observed);
                 }
                 self.confirm(Arc::new(plan), &observed);
@@ -359,6 +360,7 @@ impl Sm {
         let graph = Arc::clone(&plan.graph);
         let multicast = Arc::new(self.multicast.known.tables(&graph));
         let snapshot = Snapshot::new(self.round.generation, observed, graph, routes, sm);
+        let snapshot = snapshot.with_partitions(Arc::clone(&self.settings.plan.partitions));
         let snapshot = Arc::new(snapshot.with_multicast(self.round.generation, multicast));
         self.snapshot = Some(Arc::clone(&snapshot));
         self.actions.push_back(Action::Publish(snapshot));

@@ -4,17 +4,13 @@
 //! Cost: a Get for each block of 32 P_Keys of an end port; of a named switch with P ports, P² for SL-to-VL and up to 4 P for
 //! VL arbitration.
 
-use std::collections::BTreeMap;
-
-use mad::types::{Guid, PortNum, PortState};
-use mad::wire::Attribute;
-use mad::wire::smp::{
-    GuidInfo, PKeyTable, PortInfo, SlToVlMappingTable, VlArbitrationTable, VlArbitrationTableKind,
-};
+use mad::types::{PortNum, PortState};
+use mad::wire::smp::{PKeyTable, PortInfo, VlArbitrationTableKind};
 use routing::fabric::PortRef;
 
 use super::{Place, Sweep, What};
-use crate::observed::{NodeTables, PortTable, has_arbitration_block};
+use crate::observed::{PortTable, has_arbitration_block};
+use crate::partitions::Partitions;
 use crate::request::{Answer, SmpRequest};
 
 /// Whose P_Key tables are read.
@@ -27,6 +23,13 @@ pub enum PKeyReading {
     Adapters,
     /// Those of ports 0 of switches and of switch ports that face an adapter besides: what enforces partitions.
     All,
+}
+
+impl PKeyReading {
+    /// What is to be read to bring these partitions about.
+    pub fn of(partitions: &Partitions) -> Self {
+        if partitions.is_default() { Self::Adapters } else { Self::All }
+    }
 }
 
 /// P_Key blocks that are read of one port at most, whatever it claims to have.
@@ -103,23 +106,7 @@ impl Sweep {
     }
 
     pub(super) fn port_table_request(&self, place: Place, table: PortTable) -> Option<SmpRequest> {
-        let end = self.end(place)?;
-        let observed = self.observed()?;
-        let (path, guid) = (observed.path_to(end)?, place.0);
-        let switch = observed.fabric.node(end.node).is_switch();
-        let port = if switch { end.port } else { PortNum(0) };
-        Some(match table {
-            PortTable::PKeys { block } => {
-                SmpRequest::get::<PKeyTable>(path, guid, PKeyTable::modifier(port, block))
-            }
-            PortTable::Guids { block } => SmpRequest::get::<GuidInfo>(path, guid, block.into()),
-            PortTable::SlToVl { input } => {
-                SmpRequest::get::<SlToVlMappingTable>(path, guid, SlToVlMappingTable::modifier(input, port))
-            }
-            PortTable::VlArbitration { kind } => {
-                SmpRequest::get::<VlArbitrationTable>(path, guid, VlArbitrationTable::modifier(kind, port))
-            }
-        })
+        SmpRequest::port_table(self.observed()?, self.end(place)?, table, None)
     }
 
     /// What came is known now; what was refused or not answered is not known any more.
@@ -127,41 +114,14 @@ impl Sweep {
         if *answer == Answer::Cancelled {
             return;
         }
-        match table {
-            PortTable::PKeys { block } => {
-                self.put(guid, |t| &mut t.pkeys, |t| &t.pkeys, (port, block), answer)
-            }
-            PortTable::Guids { block } => {
-                self.put(guid, |t| &mut t.guids, |t| &t.guids, (port, block), answer)
-            }
-            PortTable::SlToVl { input } => {
-                self.put(guid, |t| &mut t.sl_to_vl, |t| &t.sl_to_vl, (input, port), answer);
-            }
-            PortTable::VlArbitration { kind } => {
-                self.put(guid, |t| &mut t.vl_arbitration, |t| &t.vl_arbitration, (port, kind), answer);
-            }
-        }
-    }
-
-    /// Enters an answer, or takes out what was known. A picture that is shared stays shared when nothing changes.
-    fn put<K: Ord, V: Attribute + PartialEq>(
-        &mut self,
-        guid: Guid,
-        map_mut: impl FnOnce(&mut NodeTables) -> &mut BTreeMap<K, V>,
-        map: impl FnOnce(&NodeTables) -> &BTreeMap<K, V>,
-        key: K,
-        answer: &Answer,
-    ) {
-        let value = answer.attribute::<V>();
+        let came = if let Answer::Reply(data) = answer { Some(data) } else { None };
         let Some(id) = self.id(guid) else { return };
         let Some(node) = self.observed().and_then(|o| o.nodes.get(&id)) else { return };
-        if map(&node.tables).get(&key) == value.as_ref() {
-            return;
-        }
-        let Some(node) = self.observed_mut().and_then(|o| o.nodes.get_mut(&id)) else { return };
-        match value {
-            Some(value) => drop(map_mut(&mut node.tables).insert(key, value)),
-            None => drop(map_mut(&mut node.tables).remove(&key)),
+        // A picture that is shared stays shared when nothing changes.
+        if node.tables.get(port, table).as_ref() != came
+            && let Some(node) = self.observed_mut().and_then(|o| o.nodes.get_mut(&id))
+        {
+            node.tables.put(port, table, came);
         }
     }
 }

@@ -7,6 +7,7 @@ mod discovery;
 mod failover;
 mod managers;
 mod memory;
+mod partitions;
 mod ports;
 mod rig;
 mod tables;

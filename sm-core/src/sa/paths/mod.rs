@@ -7,6 +7,7 @@
 mod multi;
 mod query;
 mod record;
+mod trace;
 
 use std::ops::ControlFlow;
 
@@ -16,6 +17,7 @@ use mad::wire::Status;
 pub(super) use self::multi::answer as answer_multi;
 pub use self::query::PathQuery;
 pub(super) use self::record::answer;
+pub(super) use self::trace::answer as answer_trace;
 use super::selector::Bound;
 use crate::snapshot::{EndPort, Snapshot};
 

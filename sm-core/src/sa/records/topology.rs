@@ -103,7 +103,8 @@ fn lid_holder(context: &Context<'_>, end: PortRef) -> PortNum {
     if switch { PortNum::MANAGEMENT } else { end.port }
 }
 
-/// This subnet manager. SM_Key is shown to trusted requesters only.
+/// This subnet manager, and the others that answered the last sweep. SM_Key is shown to trusted requesters only, and the
+/// keys of others not at all.
 impl Served for SmInfoRecord {
     const SETTLED: u64 = 0;
 
@@ -120,7 +121,17 @@ impl Served for SmInfoRecord {
         if context.trusted {
             info.sm_key.set(sm.sm_key);
         }
-        emit(Self::new(sm.lid, info))
+        emit(Self::new(sm.lid, info))?;
+        for other in &context.snapshot.observed.managers {
+            let port = context.snapshot.port_by_guid(other.guid);
+            let Some(port) = port.filter(|port| context.may_see(port) && port.guid != sm.guid) else {
+                continue;
+            };
+            let mut info = other.info;
+            info.sm_key.set(0);
+            emit(Self::new(port.lid, info))?;
+        }
+        ControlFlow::Continue(())
     }
 }
 

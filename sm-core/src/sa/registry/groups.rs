@@ -188,6 +188,23 @@ impl Groups {
         Ok(())
     }
 
+    /// Lets permanent groups other than these end with their last member, and those without any at once.
+    pub fn release_permanent(&mut self, wanted: &BTreeSet<Gid>) {
+        let released = |group: &&Group| group.permanent && !wanted.contains(&group.mgid);
+        let mgids: Vec<Gid> = self.by_mgid.values().filter(released).map(|group| group.mgid).collect();
+        for mgid in mgids {
+            let Some(group) = self.by_mgid.get_mut(&mgid) else { continue };
+            group.permanent = false;
+            let (mlid, alive) = (group.mlid, group.is_alive());
+            if !alive {
+                self.by_mgid.remove(&mgid);
+                self.by_mlid.remove(&mlid);
+            }
+            self.changed.insert((mgid, None));
+            self.generation += 1;
+        }
+    }
+
     /// Joins a port, and makes the group when it isn't there. Returns the group and the membership as they are now.
     ///
     /// # Errors

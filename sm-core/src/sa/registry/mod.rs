@@ -9,10 +9,10 @@ mod persist;
 mod services;
 mod subscriptions;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use mad::types::{Guid, Mtu, PKey, QKey, Rate, Timestamp};
+use mad::types::{Guid, Timestamp};
 use mad::wire::ids::sa;
 use mad::wire::sa::{InformInfo, InformInfoRecord, McMemberRecord, Record, SaMad, ServiceRecord};
 use mad::wire::{Attribute, Method, Status};
@@ -24,6 +24,7 @@ pub use self::services::Services;
 pub use self::subscriptions::{Subscription, SubscriptionId, Subscriptions};
 use super::answer::{Reply, Request};
 use super::records::Context;
+use crate::partitions::PartitionGroup;
 use crate::snapshot::Snapshot;
 
 /// How long a port may be missing from the pictures before what it registered is dropped. One sweep in which it didn't
@@ -44,33 +45,32 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Makes the IPoIB broadcast group of a partition, link-local scope (RFC 4391): hosts join it and take over its
-    /// properties, so MTU and rate must be such that every member can have them.
-    ///
-    /// # Errors
-    /// NO_RESOURCES when no MLID is free.
-    pub fn create_ipoib_broadcast(
-        &mut self,
-        snapshot: &Snapshot,
-        pkey: PKey,
-        mtu: Mtu,
-        rate: Rate,
-    ) -> Result<(), Status> {
-        const IPOIB_QKEY: QKey = QKey(0x0b1b);
-        const LINK_LOCAL: u8 = 2;
-        let pkey = PKey(pkey.0 | 0x8000);
-        let traits = GroupTraits {
-            qkey: IPOIB_QKEY,
-            mtu,
-            tclass: 0,
-            pkey,
-            rate,
-            lifetime: snapshot.sm.subnet_timeout,
-            sl: 0,
-            flow_label: 0,
-            hop_limit: 0,
-        };
-        self.groups.create_permanent(ipoib_broadcast(LINK_LOCAL, pkey), traits, multicast_capacity(snapshot))
+    /// Gives each partition its groups: hosts join them and take over their properties. Groups of partitions that are gone
+    /// become groups like any other. Returns the groups that no MLID is free for.
+    pub(super) fn settle_partitions(&mut self, snapshot: &Snapshot) -> Vec<PartitionGroup> {
+        let mut wanted = BTreeSet::new();
+        let mut refused = Vec::new();
+        for partition in snapshot.partitions.iter() {
+            for group in &partition.groups {
+                let traits = GroupTraits {
+                    qkey: group.qkey,
+                    mtu: group.mtu,
+                    tclass: group.tclass,
+                    pkey: partition.pkey,
+                    rate: group.rate,
+                    lifetime: snapshot.sm.subnet_timeout,
+                    sl: group.sl,
+                    flow_label: group.flow_label,
+                    hop_limit: 0,
+                };
+                wanted.insert(group.mgid);
+                if self.groups.create_permanent(group.mgid, traits, multicast_capacity(snapshot)).is_err() {
+                    refused.push(*group);
+                }
+            }
+        }
+        self.groups.release_permanent(&wanted);
+        refused
     }
 
     /// Carries out a Set or a Delete.

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use mad::rmpp::{Event, Message};
-use mad::types::{PortNum, PortState, ServiceLevel};
+use mad::types::{PKey, PortNum, PortState, ServiceLevel};
 use mad::wire::ids::sa;
 use mad::wire::sa::{
     ClassPortInfo, InformInfo, McMemberRecord, MultiPathRecord, NodeRecord, PathRecord, Record, Report,
