@@ -14,6 +14,7 @@ mod bring_up;
 mod changes;
 mod devices;
 mod emulate;
+mod failover;
 mod generate;
 mod harness;
 mod look;

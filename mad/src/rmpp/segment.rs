@@ -16,6 +16,9 @@ const RMPP_LEN: usize = size_of::<RmppHeader>();
 /// Bytes after the RMPP header.
 const PAYLOAD: usize = MAD_LEN - 24 - RMPP_LEN;
 
+/// Bytes of a vendor class's header: one that is reserved, and the OUI.
+const OUI_HEADER_LEN: usize = 4;
+
 /// Where a class puts its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
@@ -28,8 +31,7 @@ impl Layout {
     pub(super) const fn of(class: MgmtClass) -> Option<Self> {
         match class.0 {
             0x03 => Some(Self { class_header: SA_HEADER_LEN }),
-            // Vendor classes with an OUI.
-            0x30..=0x4f => Some(Self { class_header: 4 }),
+            _ if has_oui(class) => Some(Self { class_header: OUI_HEADER_LEN }),
             _ => None,
         }
     }
@@ -111,8 +113,15 @@ fn control(of: &Mad, back: bool, header: &RmppHeader) -> Mad {
     }
     mad.header.status.set(0);
     set_rmpp(&mut mad, header);
-    mad.body[RMPP_LEN..].fill(0);
+    // The OUI of a vendor class stays: by it the other end finds its agent.
+    let data = if has_oui(of.header.mgmt_class()) { RMPP_LEN + OUI_HEADER_LEN } else { RMPP_LEN };
+    mad.body[data..].fill(0);
     mad
+}
+
+/// Whether the class is of the vendor range that an OUI divides.
+const fn has_oui(class: MgmtClass) -> bool {
+    matches!(class.0, 0x30..=0x4f)
 }
 
 /// An acknowledgement of `received` and all before it.
@@ -175,6 +184,17 @@ mod tests {
             let header = RmppHeader::new(RmppType::Data, RmppHeader::FLAG_LAST, RmppStatus::OK, 1, length);
             set_rmpp(&mut mad, &header);
             assert_eq!(SA.last_data(&mad).map(<[u8]>::len), data, "{length}");
+        }
+    }
+
+    #[test]
+    fn control_datagrams_of_a_vendor_class_keep_its_oui() {
+        let mut data = Mad::zeroed();
+        data.header.mgmt_class = 0x4b;
+        data.body.fill(7);
+        for control in [ack(&data, 1, 2), end(&data, true, RmppStatus::TIME_TOO_LONG)] {
+            let (head, rest) = control.body[RMPP_LEN..].split_at(4);
+            assert!(head.iter().all(|b| *b == 7) && rest.iter().all(|b| *b == 0));
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use crossbeam_channel::Receiver;
 use mad::transport::{Datagram, Transport};
 use mad::types::Timestamp;
-use mad::wire::Method;
+use mad::wire::vendor::mirror;
 
 use super::Mirror;
 use super::keeper::Part;
@@ -64,7 +64,7 @@ impl Mirroring {
     pub(super) fn turn(&mut self, entries: &Entries, now: Timestamp) -> Vec<Vec<Change>> {
         let Some(replication) = &mut self.replication else { return Vec::new() };
         while let Some(datagram) = replication.poll_send(now) {
-            let timeout = (datagram.mad.header.method() == Method::GET).then_some(INTERVAL);
+            let timeout = mirror::is_request(&datagram.mad).then_some(INTERVAL);
             if let Err(error) = self.transport.send(&datagram, timeout) {
                 tracing::debug!(lid = datagram.address.lid, %error, "state was not sent to another manager");
             }

@@ -156,7 +156,7 @@ impl Replication {
         if datagram.mad.header.mgmt_class() != mirror::CLASS {
             return;
         }
-        if !self.rmpp.receive(datagram, now) && datagram.mad.header.method() == Method::GET {
+        if !self.rmpp.receive(datagram, now) && mirror::is_request(&datagram.mad) {
             self.serve(datagram, now);
         }
         self.take_events(now);

@@ -62,8 +62,7 @@ impl Wire {
         self.sent += 1;
         let to = datagram.address.lid;
         let arrived = Datagram { address: Address { lid: from, ..datagram.address }, mad: datagram.mad };
-        let rmpp_type = datagram.mad.body[1];
-        if to == MASTER && rmpp_type == 0 {
+        if to == MASTER && mirror::is_request(&datagram.mad) {
             self.requests.push(arrived);
         }
         let copies = if self.random.random_bool(self.loss) {

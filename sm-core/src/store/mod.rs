@@ -97,5 +97,13 @@ impl Restored {
 /// # Errors
 /// It can't be read.
 pub fn peek(dir: &Path) -> Result<Restored, StoreError> {
-    embedded::peek(dir).map(|entries| Restored::of(&entries))
+    peek_entries(dir).map(|entries| Restored::of(&entries))
+}
+
+/// The same, as entries.
+///
+/// # Errors
+/// As [`peek`].
+pub fn peek_entries(dir: &Path) -> Result<Entries, StoreError> {
+    embedded::peek(dir)
 }

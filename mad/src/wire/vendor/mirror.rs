@@ -31,6 +31,12 @@ pub fn request(tid: u64, data: &[u8]) -> Mad {
     mad
 }
 
+/// Whether a datagram asks for something: acknowledgements of RMPP have the same method.
+pub fn is_request(mad: &Mad) -> bool {
+    const RMPP_TYPE: usize = 1;
+    mad.header.method == Method::GET.0 && mad.body[RMPP_TYPE] == 0
+}
+
 /// The data of a datagram of the class.
 pub fn data(mad: &Mad) -> &[u8] {
     &mad.body[HEAD..]
