@@ -23,6 +23,8 @@
 
 mod control;
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod tests;
 
 use std::cmp::Reverse;
@@ -31,7 +33,7 @@ use std::collections::BTreeSet;
 use mad::types::Guid;
 use mad::wire::smp::{SmControl, SmState};
 
-/// Sweeps repeated in a row because of unknown askers. A monitoring tool that goes on asking must not keep a fabric without
+/// Sweeps repeated in a row because of askers that did not say who they are. A monitoring tool that goes on asking must not keep a fabric without
 /// a master.
 const MOST_REPEATS: u8 = 3;
 /// Unknown askers that are remembered; more are as good as these.
@@ -191,8 +193,13 @@ impl Election {
 
     /// A sweep has met these managers.
     pub(crate) fn swept(&mut self, peers: &[Peer]) -> Verdict {
-        self.strangers.retain(|asker| !peers.iter().any(|peer| Some(peer.rank.guid) == *asker));
+        self.forget_met(peers);
         self.judge(peers)
+    }
+
+    /// Who was met is no stranger.
+    fn forget_met(&mut self, peers: &[Peer]) {
+        self.strangers.retain(|asker| !peers.iter().any(|peer| Some(peer.rank.guid) == *asker));
     }
 
     /// The managers that were met were asked once more, right before the first Set. [`Verdict::Lead`]: go on, as MASTER.
@@ -201,10 +208,15 @@ impl Election {
         if verdict != Verdict::Lead {
             return verdict;
         }
-        let unseen = !std::mem::take(&mut self.strangers).is_empty();
-        if unseen && self.state == SmState::Discovering && self.repeats < MOST_REPEATS {
-            self.repeats += 1;
-            return Verdict::Again;
+        self.forget_met(peers);
+        let strangers = std::mem::take(&mut self.strangers);
+        if self.state == SmState::Discovering && !strangers.is_empty() {
+            // Who names itself is a manager, and will be met or be gone; of others there may be no end.
+            let named = strangers.iter().any(Option::is_some);
+            if named || self.repeats < MOST_REPEATS {
+                self.repeats += u8::from(!named);
+                return Verdict::Again;
+            }
         }
         self.repeats = 0;
         self.state = SmState::Master;
