@@ -349,6 +349,9 @@ pub(crate) struct Emulate {
     /// Where programs sit: node name or GUID, several with commas between [default: the first adapter]
     #[arg(long, value_name = "NODE", default_value = "")]
     pub(crate) node: String,
+    /// Make adapters of this machine's own kernel of these nodes, several with commas between; needs the kernel module vib
+    #[arg(long, value_name = "NODE", conflicts_with = "send")]
+    pub(crate) kernel: Option<String>,
     /// Directory for socket and sysfs [default: one of its own in the temporary directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,

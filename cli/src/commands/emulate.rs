@@ -1,4 +1,5 @@
-//! `rsm emulate`: a simulated fabric in real time, for unmodified programs under the preload library.
+//! `rsm emulate`: a simulated fabric in real time, for unmodified programs under the preload library, or with `--kernel` for a
+//! real kernel and everything above it.
 
 use std::io::{BufRead, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
@@ -33,14 +34,33 @@ pub(super) fn run(args: &Emulate) -> Outcome {
     for warning in &loaded.warnings {
         tracing::warn!("{}: {warning}", topology.display());
     }
-    let library = run::preload_library()?;
+    let library = match (&args.kernel, args.node.as_str()) {
+        // Programs use the kernel's own devices.
+        (Some(_), "") => None,
+        _ => Some(run::preload_library()?),
+    };
     let config = Config { seed: args.seed, loss: f64::from(args.loss) / 100.0, ..Config::instant() };
     let fabric = EmulatedFabric::new(World::new(&loaded.fabric, config));
     let directory = Directory::new(args.dir.clone())?;
     let emulation = Emulation::start(&directory.path, Box::new(fabric))?;
+    let mut text = String::new();
+    if let Some(nodes) = &args.kernel {
+        let names = emulation.handle().attach_kernel(nodes).context("--kernel")?;
+        text += &format!("# Adapters of the kernel: {}\n", names.join(" "));
+    }
+    let attach = |command: &mut Command| match &library {
+        Some(library) => run::attach(command, library, emulation.handle().directory(), &args.node),
+        None => {
+            command.env(run::ENV_EMULATE, emulation.handle().directory());
+        }
+    };
     match args.command.split_first() {
-        Some((program, rest)) => inside(&emulation, &library, &args.node, program, rest),
-        None => serve(emulation, &library, &args.node),
+        Some((program, rest)) => inside(Command::new(program).args(rest), attach),
+        None => {
+            let mut example = Command::new("");
+            attach(&mut example);
+            serve(emulation, text, &example)
+        }
     }
 }
 
@@ -56,12 +76,10 @@ fn send(directory: Option<&Path>, line: &str) -> Outcome {
 }
 
 /// Runs a command in the emulator; its exit code is ours.
-fn inside(emulation: &Emulation, library: &Path, node: &str, program: &str, rest: &[String]) -> Outcome {
-    let mut child = emulation
-        .command(library, node, program)
-        .args(rest)
-        .spawn()
-        .with_context(|| format!("starting {program}"))?;
+fn inside(command: &mut Command, attach: impl FnOnce(&mut Command)) -> Outcome {
+    attach(command);
+    let program = command.get_program().to_string_lossy().into_owned();
+    let mut child = command.spawn().with_context(|| format!("starting {program}"))?;
     // The terminal's interrupt goes to the command as well, which decides; we end when it has ended.
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("signals")?;
     let status = loop {
@@ -79,12 +97,10 @@ fn inside(emulation: &Emulation, library: &Path, node: &str, program: &str, rest
     }
 }
 
-/// Serves until `Quit` or a signal, with the console on standard input.
-fn serve(emulation: Emulation, library: &Path, node: &str) -> Outcome {
+/// Serves until `Quit` or a signal, with the console on standard input. `example` has the environment of programs inside.
+fn serve(emulation: Emulation, mut text: String, example: &Command) -> Outcome {
     let handle = emulation.handle().clone();
-    let mut example = Command::new("");
-    run::attach(&mut example, library, handle.directory(), node);
-    let mut text = String::from("# The fabric is up. In another shell:\n");
+    text += "# The fabric is up. In another shell:\n";
     for (name, value) in example.get_envs() {
         let (name, value) = (name.to_string_lossy(), value.unwrap_or_default().to_string_lossy());
         text += &format!("export {name}='{}'\n", value.replace('\'', r"'\''"));

@@ -91,7 +91,7 @@ fn on_a_real_kernel_they_say_what_stock_tools_say_and_ethernet_is_refused() {
                   echo @run; rsm run --once --state-dir /tmp/state; echo code $?; \
                   echo @named; rsm run --once --device rxe1 --state-dir /tmp/state; echo code $?; \
                   echo @discover; rsm discover --device rxe0; echo code $?; true";
-    let vm = concat!(env!("CARGO_MANIFEST_DIR"), "/../mad/tests/vm.sh");
+    let vm = concat!(env!("CARGO_MANIFEST_DIR"), "/../simulations/kernel/vm.sh");
     let output = Command::new(vm)
         .args(["-f", concat!(env!("CARGO_BIN_EXE_rsm"), "=/bin/rsm")])
         .args(["-f", "/usr/sbin/ibstat", "-f", "/usr/bin/ibv_devinfo", "--", "sh", "-c", script])

@@ -1,5 +1,5 @@
 //! The umad transport on a real Linux kernel: in a virtual machine with Soft-RoCE devices, which have queue
-//! pair 1 only. `../vm.sh` says what it needs; what is missing fails the test.
+//! pair 1 only. `simulations/kernel/vm.sh` says what it needs; what is missing fails the test.
 //!
 //! The test starts itself once more inside the machine, where it does the work. One boot serves all checks.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
@@ -19,7 +19,7 @@ fn umad_on_a_real_kernel() {
         Err(_) => {}
     }
     let this = std::env::current_exe().unwrap();
-    let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vm.sh"))
+    let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../simulations/kernel/vm.sh"))
         .args(["-f", &format!("{}=/bin/rsm-test", this.display()), "--", "env", &format!("{INSIDE}=1")])
         .args(["rsm-test", "--exact", "umad_on_a_real_kernel", "--nocapture", "--test-threads=1"])
         .output()

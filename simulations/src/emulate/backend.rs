@@ -3,9 +3,11 @@
 
 use mad::transport::Datagram;
 use mad::types::{Gid, Guid, NodeType, PKey, PortNum, Timestamp};
+use mad::wire::Mad;
 use mad::wire::smp::PortInfo;
 
 use super::console::Command;
+use crate::world::Packet;
 
 /// A node of the fabric, as its backend numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,6 +52,28 @@ pub struct PortFacts {
     pub gids: Vec<Gid>,
     /// The P_Key table, index 0 first.
     pub p_keys: Vec<PKey>,
+    /// How often the subnet manager has set ClientReregister.
+    pub client_reregisters: u32,
+}
+
+/// A data packet, as far as the fabric looks at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataHeader {
+    /// Destination LID, unicast or multicast.
+    pub dlid: u16,
+    /// P_Key.
+    pub p_key: PKey,
+    /// Bytes of payload.
+    pub bytes: usize,
+}
+
+/// The key for which a queue pair refused a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// Of the base transport header.
+    P,
+    /// Of the datagram header.
+    Q,
 }
 
 /// A datagram that has come to a program's port and that the node itself does not answer.
@@ -89,6 +113,22 @@ pub trait Backend: Send {
 
     /// Sets or clears IsSM of the port's CapabilityMask.
     fn set_is_sm(&mut self, endpoint: Endpoint, is_sm: bool, now: Timestamp);
+
+    /// Sets and clears other bits of the port's CapabilityMask.
+    fn set_capabilities(&mut self, endpoint: Endpoint, set: u32, clear: u32, now: Timestamp);
+
+    /// Gives a node another description.
+    fn describe(&mut self, node: NodeId, description: &str, now: Timestamp);
+
+    /// What the management agents of the port's own node say to a MAD that needs no wire to reach them; `None` when it is none
+    /// of theirs.
+    fn ask_agents(&mut self, endpoint: Endpoint, mad: &Mad, now: Timestamp) -> Option<Mad>;
+
+    /// Carries a data packet: the ports that it comes to at once.
+    fn carry(&mut self, from: Endpoint, header: &DataHeader, now: Timestamp) -> Vec<Endpoint>;
+
+    /// A queue pair of the port has refused a packet, of which only the headers are of interest.
+    fn refused(&mut self, endpoint: Endpoint, packet: &Packet, key: Key, now: Timestamp);
 
     /// Carries out a console command and gives its output.
     ///

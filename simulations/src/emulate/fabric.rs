@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mad::transport::Datagram;
 use mad::types::{Gid, Guid, PKey, Timestamp};
+use mad::wire::Mad;
+use mad::wire::smp::PortInfo;
 use rustc_hash::FxHashMap;
 
-use super::backend::{Backend, Delivery, DeviceFacts, Endpoint, NodeId, PortFacts};
+use super::backend::{Backend, DataHeader, Delivery, DeviceFacts, Endpoint, Key, NodeId, PortFacts};
 use super::commands;
 use super::console::Command;
-use crate::world::{Agent, AgentId, AgentOutput, End, World};
+use crate::world::{Agent, AgentId, AgentOutput, End, Packet, World};
 
 /// What has come to all ports with programs, in the order in which it came.
 type Arrivals = Arc<Mutex<VecDeque<Delivery>>>;
@@ -40,10 +42,15 @@ impl EmulatedFabric {
             return Some(*agent);
         }
         let layer = MadLayer { endpoint, arrivals: Arc::clone(&self.arrivals) };
-        let end = End { node: endpoint.node.0, port: endpoint.port };
-        let agent = self.world.attach(end, Box::new(layer))?;
+        let agent = self.world.attach(endpoint.into(), Box::new(layer))?;
         self.agents.insert(endpoint, agent);
         Some(agent)
+    }
+}
+
+impl From<Endpoint> for End {
+    fn from(endpoint: Endpoint) -> Self {
+        Self { node: endpoint.node.0, port: endpoint.port }
     }
 }
 
@@ -110,7 +117,7 @@ impl Backend for EmulatedFabric {
         gids.resize(usize::from(port.info.guid_cap).max(1), Gid(0));
         let mut p_keys = port.p_keys.clone();
         p_keys.resize(usize::from(port.p_key_cap).max(1), PKey(0));
-        PortFacts { info: port.info, gids, p_keys }
+        PortFacts { info: port.info, gids, p_keys, client_reregisters: port.client_reregisters }
     }
 
     fn inject(&mut self, endpoint: Endpoint, datagram: &Datagram, now: Timestamp) {
@@ -133,6 +140,42 @@ impl Backend for EmulatedFabric {
         self.world.run_until(now);
         if let Some(agent) = self.agent(endpoint) {
             self.world.set_is_sm(agent, is_sm);
+        }
+    }
+
+    fn set_capabilities(&mut self, endpoint: Endpoint, set: u32, clear: u32, now: Timestamp) {
+        if (set | clear) & PortInfo::CAP_IS_SM != 0 {
+            self.set_is_sm(endpoint, set & PortInfo::CAP_IS_SM != 0, now);
+        }
+        self.world.run_until(now);
+        self.world.set_capabilities(
+            endpoint.into(),
+            set & !PortInfo::CAP_IS_SM,
+            clear & !PortInfo::CAP_IS_SM,
+        );
+    }
+
+    fn describe(&mut self, node: NodeId, description: &str, now: Timestamp) {
+        self.world.run_until(now);
+        self.world.rename(node.0, description);
+    }
+
+    fn ask_agents(&mut self, endpoint: Endpoint, mad: &Mad, now: Timestamp) -> Option<Mad> {
+        self.world.run_until(now);
+        self.world.ask_agents(endpoint.into(), mad)
+    }
+
+    fn carry(&mut self, from: Endpoint, header: &DataHeader, now: Timestamp) -> Vec<Endpoint> {
+        self.world.run_until(now);
+        let reached = self.world.carry_data(from.into(), header.dlid, header.p_key, header.bytes);
+        reached.into_iter().map(|end| Endpoint { node: NodeId(end.node), port: end.port }).collect()
+    }
+
+    fn refused(&mut self, endpoint: Endpoint, packet: &Packet, key: Key, now: Timestamp) {
+        self.world.run_until(now);
+        match key {
+            Key::P => self.world.refuse_p_key(endpoint.into(), packet),
+            Key::Q => self.world.refuse_q_key(endpoint.into(), packet),
         }
     }
 

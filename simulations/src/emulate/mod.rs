@@ -10,6 +10,7 @@
 //! - [`umad`]: the kernel's umad layer;
 //! - [`console`]: faults by command, in ibsim's words;
 //! - [`sysfs`]: the files that programs look for ports in;
+//! - [`kernel`]: nodes that are adapters of a real kernel;
 //! - [`server`]: sockets, and the thread that joins all of it;
 //! - [`run`]: starting it, and programs in it.
 
@@ -17,6 +18,7 @@ pub mod backend;
 mod commands;
 pub mod console;
 pub mod fabric;
+pub mod kernel;
 pub mod run;
 pub mod server;
 pub mod sysfs;

@@ -4,15 +4,21 @@
 //! The world does not look into them: the caller keeps the bytes and is told where they come to.
 //! Cost: O(links crossed).
 
-use mad::types::Mtu;
+use mad::types::{Mtu, PKey};
 
 use super::{End, LocalRoute, World};
 
 impl World {
-    /// Carries a data packet of `bytes` (payload without headers), in the partition of the sender's first P_Key, from an end
-    /// port to the end ports that it reaches now. A multicast packet comes back to its sender first, for the other queue
+    /// Carries a data packet of `bytes` (payload without headers), with the sender's first P_Key, from an end port to the end
+    /// ports that it reaches now. A multicast packet comes back to its sender first, for the other queue
     /// pairs there (10.5.2.1).
     pub fn carry(&mut self, from: End, dlid: u16, bytes: usize) -> Vec<End> {
+        let p_key = self.devices[from.node as usize].ports[from.port.index()].p_key(0);
+        self.carry_data(from, dlid, p_key, bytes)
+    }
+
+    /// Carries a data packet as [`World::carry`] does, with any P_Key.
+    pub fn carry_data(&mut self, from: End, dlid: u16, p_key: PKey, bytes: usize) -> Vec<End> {
         let mtu_needed = Mtu::ALL.into_iter().find(|mtu| mtu.bytes() as usize >= bytes);
         let Some(mtu) = mtu_needed else { return Vec::new() };
         let port = &self.devices[from.node as usize].ports[from.port.index()];
@@ -20,7 +26,7 @@ impl World {
             slid: port.info.base_lid.get(),
             dlid,
             vl15: false,
-            p_key: Some(port.p_key(0)),
+            p_key: Some(p_key),
             words: (bytes / 4 + 8) as u32,
             mtu,
         };

@@ -29,16 +29,17 @@ mod tests;
 
 use std::time::Duration;
 
+use mad::transport::Address;
 use mad::types::{Guid, PortNum, Timestamp};
 use mad::wire::perf::PerfMad;
 use mad::wire::smp::Smp;
-use mad::wire::{Method, MgmtClass, ids};
+use mad::wire::{Mad, MadHeader, Method, MgmtClass, ids};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use routing::fabric::Fabric;
 use rustc_hash::FxHashMap;
 
-use crate::device::{Device, Effect};
+use crate::device::{Answer, Device, Effect};
 
 pub use agent::{Agent, AgentId, AgentOutput};
 pub use check::{Finding, Verdict};
@@ -256,11 +257,8 @@ impl World {
         let index = if subnet { Some(0) } else { self.admit(at, &packet) };
         let Some(p_key_index) = index else { return };
         let header = &packet.mad.header;
-        let class = header.mgmt_class();
-        let method = header.method();
-        let for_device = matches!(method, Method::GET | Method::SET | Method::TRAP_REPRESS)
-            && header.attribute_id.get() != ids::sm::SM_INFO;
-        if subnet && for_device && self.asked_by(at, &packet).is_none() {
+        let (class, method) = (header.mgmt_class(), header.method());
+        if is_for_sma(header) && self.asked_by(at, &packet).is_none() {
             self.subnet_management(at, &packet);
         } else if class == MgmtClass::PERF && matches!(method, Method::GET | Method::SET) {
             self.performance_management(at, &packet);
@@ -269,8 +267,41 @@ impl World {
         }
     }
 
+    /// What the agents of a port's own device say to a MAD from a program there, without any wire between (a directed route
+    /// without hops, counters). `None` when it is not for them, or they give no answer.
+    pub fn ask_agents(&mut self, at: End, mad: &Mad) -> Option<Mad> {
+        if self.devices[at.node as usize].dead {
+            return None;
+        }
+        let header = &mad.header;
+        if is_for_sma(header) {
+            let packet = self.packet(at, &Address::DIRECTED, *mad);
+            let mut smp = self.ask_sma(at, &packet)?.smp;
+            if packet.is_directed() {
+                smp.set_returning();
+                smp.header.hop_pointer = 0;
+            }
+            return Some(smp.into_mad());
+        }
+        let for_pma =
+            header.mgmt_class() == MgmtClass::PERF && matches!(header.method(), Method::GET | Method::SET);
+        for_pma.then(|| {
+            self.stats.count_answered(header);
+            let device = &mut self.devices[at.node as usize];
+            device.performance_management(&PerfMad::from_mad(*mad), self.now).into_mad()
+        })
+    }
+
     /// The device's own agent answers.
     fn subnet_management(&mut self, at: End, packet: &Packet) {
+        if let Some(answer) = self.ask_sma(at, packet) {
+            let delay = self.config.response_time + answer.delay;
+            self.answer(at, packet, answer.smp.into_mad(), delay);
+        }
+    }
+
+    /// Lets the subnet management agent do what an SMP asks.
+    fn ask_sma(&mut self, at: End, packet: &Packet) -> Option<Answer> {
         let mut effects = std::mem::take(&mut self.effects);
         let request = Smp::from_mad(packet.mad);
         self.stats.count_answered(&packet.mad.header);
@@ -280,10 +311,7 @@ impl World {
             self.carry_out(at, packet, effect);
         }
         self.effects = effects;
-        if let Some(answer) = answer {
-            let delay = self.config.response_time + answer.delay;
-            self.answer(at, packet, answer.smp.into_mad(), delay);
-        }
+        answer
     }
 
     /// The device's performance agent answers.
@@ -309,7 +337,7 @@ impl World {
     }
 
     /// Sends the answer to `request` back to where it came from.
-    fn answer(&mut self, at: End, request: &Packet, mad: mad::wire::Mad, delay: Duration) {
+    fn answer(&mut self, at: End, request: &Packet, mad: Mad, delay: Duration) {
         let mut packet = request.answered(mad);
         if packet.is_directed() {
             let mut smp = Smp::from_mad(packet.mad);
@@ -355,4 +383,12 @@ impl World {
             self.queue.push(when, Event::Arrive { at, packet: Box::new(packet) });
         }
     }
+}
+
+/// Whether a MAD is one that a device's subnet management agent takes, and no subnet manager on it.
+fn is_for_sma(header: &MadHeader) -> bool {
+    let class = header.mgmt_class();
+    (class == MgmtClass::SUBN_DR || class == MgmtClass::SUBN_LID)
+        && matches!(header.method(), Method::GET | Method::SET | Method::TRAP_REPRESS)
+        && header.attribute_id.get() != ids::sm::SM_INFO
 }

@@ -37,22 +37,31 @@ impl World {
     /// and told by trap 257 (P_Key) or 258 (Q_Key).
     pub(super) fn admit(&mut self, at: End, packet: &Packet) -> Option<u16> {
         let end = End { node: at.node, port: self.devices[at.node as usize].end_port(at.port) };
-        let port = &mut self.devices[end.node as usize].ports[end.port.index()];
-        let Some(index) = port.p_keys.iter().position(|own| own.matches(packet.p_key)) else {
-            let count = port.info.p_key_violations.get();
-            port.info.p_key_violations.set(count.saturating_add(1));
-            self.stats.drop(Drop::PKey);
-            self.raise_p_key_trap(end, packet);
-            return None;
-        };
-        if packet.dest_qpn == Qpn(1) && packet.qkey != QKey::GSI {
-            let count = port.info.q_key_violations.get();
-            port.info.q_key_violations.set(count.saturating_add(1));
-            self.stats.drop(Drop::QKey);
-            self.raise_q_key_trap(end, packet);
+        let port = &self.devices[end.node as usize].ports[end.port.index()];
+        let index = port.p_keys.iter().position(|own| own.matches(packet.p_key));
+        if index.is_none() {
+            self.refuse_p_key(end, packet);
+        } else if packet.dest_qpn == Qpn(1) && packet.qkey != QKey::GSI {
+            self.refuse_q_key(end, packet);
             return None;
         }
-        Some(index as u16)
+        index.map(|index| index as u16)
+    }
+
+    /// A packet whose P_Key an end port does not have, or the queue pair there does not: counted, dropped, told by trap 257.
+    pub fn refuse_p_key(&mut self, end: End, packet: &Packet) {
+        let info = &mut self.devices[end.node as usize].ports[end.port.index()].info;
+        info.p_key_violations.set(info.p_key_violations.get().saturating_add(1));
+        self.stats.drop(Drop::PKey);
+        self.raise_p_key_trap(end, packet);
+    }
+
+    /// A packet with another Q_Key than its queue pair has: counted, dropped, told by trap 258.
+    pub fn refuse_q_key(&mut self, end: End, packet: &Packet) {
+        let info = &mut self.devices[end.node as usize].ports[end.port.index()].info;
+        info.q_key_violations.set(info.q_key_violations.get().saturating_add(1));
+        self.stats.drop(Drop::QKey);
+        self.raise_q_key_trap(end, packet);
     }
 }
 

@@ -154,6 +154,17 @@ impl World {
         self.raise_trap(end, self.issuer(end).threshold(number, port.port));
     }
 
+    /// Sets and clears bits of an end port's CapabilityMask; a change is told by trap 144.
+    pub fn set_capabilities(&mut self, end: End, set: u32, clear: u32) {
+        let Some(port) = self.devices[end.node as usize].port_mut(end.port) else { return };
+        let old = port.info.capability_mask.get();
+        let new = (old | set) & !clear;
+        if new != old {
+            port.info.capability_mask.set(new);
+            self.raise_capability_trap(end, 0);
+        }
+    }
+
     /// Changes a NodeDescription as an administrator does on the host, and tells it by trap 144.
     pub fn rename(&mut self, node: u32, name: &str) {
         self.device_mut(node).set_name(name);

@@ -5,6 +5,7 @@
 
 mod connection;
 mod issm;
+mod kernel;
 mod requests;
 
 #[cfg(test)]
@@ -32,8 +33,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use self::connection::Connection;
 use self::issm::IsSmLocks;
+use self::kernel::Attaching;
 use super::backend::Backend;
 use super::console::{self, HELP, Line};
+use super::kernel::{Adapter, KernelError};
 use super::sysfs::Tree;
 use super::umad::{FileId, Files};
 
@@ -75,6 +78,7 @@ fn system(what: &'static str) -> impl Fn(Errno) -> ServerError {
 /// An order from outside the thread.
 enum Order {
     Console(String, Sender<Result<String, String>>),
+    Kernel(String, Sender<Result<Vec<String>, KernelError>>),
     Stop,
 }
 
@@ -95,6 +99,17 @@ impl Handle {
         let (answer, answered) = unbounded();
         self.order(Order::Console(line.to_owned(), answer));
         answered.recv().unwrap_or_else(|_| Err("the emulator has ended".into()))
+    }
+
+    /// Makes adapters of the kernel of these nodes (descriptions or GUIDs with commas between), and gives the names that the
+    /// kernel gave them.
+    ///
+    /// # Errors
+    /// There is no such node, or the kernel makes no adapter of it.
+    pub fn attach_kernel(&self, nodes: &str) -> Result<Vec<String>, KernelError> {
+        let (answer, answered) = unbounded();
+        self.order(Order::Kernel(nodes.to_owned(), answer));
+        answered.recv().unwrap_or(Err(KernelError::Ended))
     }
 
     /// Ends the emulator soon.
@@ -130,6 +145,11 @@ pub struct Server {
     /// Opened descriptors by the names of the clients' ends.
     sessions: FxHashMap<String, u64>,
     is_sm: IsSmLocks,
+    /// Nodes that are adapters of the kernel.
+    adapters: Vec<Adapter>,
+    attaching: Vec<Attaching>,
+    /// Ports may be other than the kernel knows: something has happened besides data packets.
+    ports_changed: bool,
     next_connection: u64,
     start: Instant,
     frozen_until: Option<Timestamp>,
@@ -186,6 +206,9 @@ impl Server {
             by_file: FxHashMap::default(),
             sessions: FxHashMap::default(),
             is_sm: IsSmLocks::default(),
+            adapters: Vec::new(),
+            attaching: Vec::new(),
+            ports_changed: false,
             next_connection: 0,
             start: Instant::now(),
             frozen_until: None,
@@ -255,6 +278,7 @@ impl Server {
             match data.u64() {
                 LISTENER => self.accept(),
                 WAKER => ordered = true,
+                adapter if adapter >= kernel::FIRST => self.serve_kernel((adapter - kernel::FIRST) as usize),
                 number => self.serve(number, flags),
             }
         }
@@ -272,6 +296,7 @@ impl Server {
         let now = self.now();
         self.files.expire(now);
         self.run_fabric(now);
+        self.refresh_kernel();
         self.flush_ready();
     }
 
@@ -279,10 +304,14 @@ impl Server {
     fn run_fabric(&mut self, now: Timestamp) {
         loop {
             while let Some(transmit) = self.files.poll_transmit() {
+                self.ports_changed = true;
                 self.backend.inject(transmit.endpoint, &transmit.datagram, now);
             }
+            self.ports_changed |= self.backend.deadline().is_some_and(|due| due <= now);
             let Some(delivery) = self.backend.poll(now) else { break };
-            self.files.receive(delivery.endpoint, &delivery.datagram, now);
+            if !self.arrive_at_kernel(delivery.endpoint, &delivery.datagram) {
+                self.files.receive(delivery.endpoint, &delivery.datagram, now);
+            }
         }
     }
 
@@ -318,8 +347,10 @@ impl Server {
 
     fn carry_out_orders(&mut self) {
         while let Ok(order) = self.orders.try_recv() {
+            self.ports_changed = true;
             match order {
                 Order::Stop => self.stopping = true,
+                Order::Kernel(nodes, answer) => self.attach_kernel(&nodes, answer),
                 Order::Console(line, answer) => {
                     let result = self.console(&line);
                     // Who asked may have given up.

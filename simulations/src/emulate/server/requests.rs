@@ -34,6 +34,7 @@ impl Server {
                 .inspect_err(|(errno, _)| tracing::debug!("{operation:?} by {session} is refused: {errno}"))
                 .map_or_else(|(errno, payload)| Reply { errno: errno.raw_os_error(), payload }, Reply::ok),
             Request::Console { line } => {
+                self.ports_changed = true;
                 let (errno, mut text) = match self.console(line) {
                     Ok(text) => (0, text.into_bytes()),
                     Err(text) => (Errno::INVAL.raw_os_error(), text.into_bytes()),
@@ -87,6 +88,10 @@ impl Server {
     }
 
     fn open_umad(&mut self, number: u64, endpoint: Endpoint) -> Result<(), Errno> {
+        if self.is_of_kernel(endpoint.node) {
+            // The kernel's own programs sit there.
+            return Err(Errno::BUSY);
+        }
         let connection = self.connections.get_mut(&number).ok_or(Errno::BADF)?;
         if connection.name.is_empty() || self.sessions.contains_key(&connection.name) {
             return Err(Errno::INVAL);
