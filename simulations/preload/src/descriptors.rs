@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, RwLock, RwLockWriteGuard};
 
 use rsm_preload_protocol::SESSION_PREFIX;
+use rsm_preload_protocol::ring::Rings;
 use rustix::net::{SocketAddrUnix, getsockname};
 
 /// An opened descriptor; several numbers can be the same one.
@@ -24,7 +25,9 @@ pub struct Session {
     pub rmpp: AtomicU32,
     /// Those of them whose RMPP the device does.
     pub kernel_rmpp: AtomicU32,
-    /// Held while a packet is looked at and then taken.
+    /// Where packets lie; `None` when they go by the socket.
+    pub rings: Option<Rings>,
+    /// Held while a packet of the socket is looked at and then taken.
     pub reading: AtomicBool,
     /// Requests that were written lately.
     pub written: Recent,

@@ -5,6 +5,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 
+use rsm_preload_protocol::ring::SLOT_BYTES;
 use rsm_preload_protocol::socket::{memory_file, read_memory_file, receive, send};
 use rsm_preload_protocol::umad::{
     ENABLE_PKEY, HEADER_LEN, MAD_LEN, MAX_AGENTS, OLD_HEADER_LEN, REGISTER_AGENT, REGISTER_AGENT2,
@@ -18,6 +19,7 @@ use rustix::net::{RecvFlags, SendFlags};
 
 use crate::descriptors::Session;
 use crate::emulator::Emulator;
+use crate::ring;
 
 type Result<T> = std::result::Result<T, Errno>;
 
@@ -33,7 +35,7 @@ impl Session {
 }
 
 /// Errors of the socket are those of a device that is gone.
-fn device_error(errno: Errno) -> Errno {
+pub(crate) fn device_error(errno: Errno) -> Errno {
     match errno {
         Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN => Errno::IO,
         errno => errno,
@@ -49,6 +51,9 @@ pub fn read(fd: BorrowedFd<'_>, session: &Session, buffer: &mut [u8]) -> Result<
     let header_len = session.header_len();
     if session.name.is_empty() || buffer.len() < header_len {
         return Err(Errno::INVAL);
+    }
+    if let Some(rings) = &session.rings {
+        return ring::read(fd, rings, buffer, header_len);
     }
     if buffer.len() >= header_len + MAD_LEN && !session.may_get_long_messages() {
         return take(fd, buffer, RecvFlags::empty());
@@ -156,6 +161,9 @@ pub fn write(fd: BorrowedFd<'_>, session: &Session, bytes: &[u8]) -> Result<usiz
             .map(|_| bytes.len())
             .map_err(|(errno, _)| errno);
     }
+    if let Some(rings) = session.rings.as_ref().filter(|_| bytes.len() <= SLOT_BYTES) {
+        return ring::write(fd, rings, bytes);
+    }
     let prefix = Frame { kind: FrameKind::Whole, length: bytes.len() as u32 }.encode();
     send_all(fd, &[IoSlice::new(&prefix), IoSlice::new(bytes)], None)?;
     Ok(bytes.len())
@@ -198,7 +206,11 @@ fn write_long(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
 }
 
 /// The kernel's device always takes a write; the socket of a descriptor that must not wait may be full for a moment.
-fn send_all(fd: BorrowedFd<'_>, parts: &[IoSlice<'_>], file: Option<BorrowedFd<'_>>) -> Result<()> {
+pub(crate) fn send_all(
+    fd: BorrowedFd<'_>,
+    parts: &[IoSlice<'_>],
+    file: Option<BorrowedFd<'_>>,
+) -> Result<()> {
     loop {
         match send(fd, parts, file, SendFlags::empty()) {
             Err(Errno::AGAIN) => {

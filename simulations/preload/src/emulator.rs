@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use rsm_preload_protocol::socket::{ask, connect_to};
+use rsm_preload_protocol::ring::Rings;
+use rsm_preload_protocol::socket::{ask, ask_for_file, connect_to};
 use rsm_preload_protocol::{DeviceKind, ENV_EMULATE, ENV_NODE, Operation, Reply, Request, SOCKET_NAME};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
@@ -76,6 +77,17 @@ impl Emulator {
             rustix::io::ioctl_fionbio(&socket, true)?;
         }
         Ok(Opened { socket, session, port: payload.first().copied().unwrap_or_default() })
+    }
+
+    /// The rings of an opened descriptor; `None` where there are none: packets go by the socket then.
+    pub fn rings(&self, session: &str) -> Option<Rings> {
+        let (socket, _) = connect_to(&self.socket, false, SocketFlags::CLOEXEC).ok()?;
+        let request = Request::Operation { operation: Operation::Rings, session, payload: &[] };
+        let (reply, file) = ask_for_file(socket.as_fd(), &request).ok()?;
+        if reply.errno != 0 {
+            return None;
+        }
+        Rings::open(&file?).ok()
     }
 
     /// Something about an opened descriptor. The payload comes back with errors too.

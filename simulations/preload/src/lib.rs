@@ -6,7 +6,8 @@
 //!   ([`paths`]);
 //! - opening `umadN` or `issmN` connects a socket to the emulator, and that socket *is* the descriptor that the program
 //!   gets, so that `poll`, `select`, `epoll`, `fcntl` and `fork` need no help ([`descriptors`]);
-//! - `read`, `write` and `ioctl` on such a descriptor become messages of [`rsm_preload_protocol`] ([`device`]).
+//! - `read`, `write` and `ioctl` on such a descriptor become messages of [`rsm_preload_protocol`] ([`device`]), in
+//!   shared memory while the emulator is awake ([`ring`]).
 //!
 //! Everything that a umad device *does* (agents, transaction IDs, timeouts, RMPP) is the emulator's business.
 //! Statically linked programs, and those that make raw system calls, are out of reach. Our own system calls are raw
@@ -20,5 +21,6 @@ pub mod emulator;
 pub mod paths;
 #[cfg(not(test))]
 mod real;
+pub mod ring;
 #[cfg(not(test))]
 mod wrappers;

@@ -112,7 +112,8 @@ fn open_device(emulator: &Emulator, kind: DeviceKind, number: u32, flags: c_int)
     let close_on_exec = flags & libc::O_CLOEXEC != 0;
     let nonblocking = flags & libc::O_NONBLOCK != 0;
     let opened = emulator.open(kind, number, close_on_exec, nonblocking)?;
-    let session = Session { name: opened.session, port: Some(opened.port), ..Session::default() };
+    let rings = if opened.session.is_empty() { None } else { emulator.rings(&opened.session) };
+    let session = Session { name: opened.session, port: Some(opened.port), rings, ..Session::default() };
     let fd = opened.socket.into_raw_fd();
     descriptors::insert(fd, Arc::new(session));
     Ok(fd)
@@ -594,7 +595,8 @@ fn inherit(emulator: &Emulator, fd: RawFd) {
     // SAFETY: the number was found open a moment ago, and no other thread runs yet; a stale one gives an error.
     let Some(name) = descriptors::session_name(unsafe { borrow(fd) }) else { return };
     if let Ok(state) = emulator.operation(Operation::State, &name, &[]) {
-        let session = Session { name, ..Session::default() };
+        let rings = emulator.rings(&name);
+        let session = Session { name, rings, ..Session::default() };
         session.pkey_index.store(state == [1], Ordering::Relaxed);
         descriptors::insert(fd, Arc::new(session));
     }

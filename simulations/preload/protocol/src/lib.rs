@@ -8,9 +8,12 @@
 //! first packet of a connection is a [`Request`]; its answer is a [`Reply`]. After [`Request::Open`] the connection is
 //! the umad (or issm) descriptor itself: both sides then send [`Frame`]s. Everything else (ioctls, refreshing sysfs,
 //! console commands) takes a short connection of its own, so that an answer never queues behind received MADs.
-#![forbid(unsafe_code)]
+//! A program's descriptor may have [`ring`]s besides ([`Operation::Rings`]): then packets lie there, and the socket only
+//! says that they do.
+#![deny(unsafe_code)]
 
 mod message;
+pub mod ring;
 pub mod socket;
 pub mod umad;
 

@@ -30,6 +30,8 @@ pub enum Operation {
     Write,
     /// After `exec`: what is known of the descriptor. The answer's payload is one byte: 1 after `ENABLE_PKEY`.
     State,
+    /// The descriptor's rings, which it has from now on; a file with their memory comes with the answer.
+    Rings,
 }
 
 /// The first packet of a connection.
@@ -115,6 +117,7 @@ impl<'a> Request<'a> {
                     3 => Operation::UnregisterAgent,
                     4 => Operation::Write,
                     5 => Operation::State,
+                    6 => Operation::Rings,
                     _ => return None,
                 };
                 Some(Self::Operation { operation, session: text, payload })
@@ -167,6 +170,10 @@ pub enum FrameKind {
     /// The bytes after the prefix are the beginning (umad header and first segment); a memory file that came with the
     /// packet holds all.
     InFile,
+    /// Nothing but the sign that packets wait in the ring to the program.
+    Token,
+    /// Nothing but a call to look at the rings.
+    Bell,
 }
 
 /// The prefix of every packet on an opened umad descriptor, either way. After it come umad header and MAD as in the
@@ -184,15 +191,16 @@ impl Frame {
     pub const LEN: usize = 8;
 
     /// The prefix.
-    pub fn encode(&self) -> [u8; Self::LEN] {
+    pub const fn encode(&self) -> [u8; Self::LEN] {
         let kind: u32 = match self.kind {
             FrameKind::Whole => 1,
             FrameKind::InFile => 2,
+            FrameKind::Token => 3,
+            FrameKind::Bell => 4,
         };
-        let mut prefix = [0; Self::LEN];
-        prefix[..4].copy_from_slice(&kind.to_ne_bytes());
-        prefix[4..].copy_from_slice(&self.length.to_ne_bytes());
-        prefix
+        let [a, b, c, d] = kind.to_ne_bytes();
+        let [e, f, g, h] = self.length.to_ne_bytes();
+        [a, b, c, d, e, f, g, h]
     }
 
     /// Reads a prefix; `None` for an unknown kind.
@@ -201,6 +209,8 @@ impl Frame {
         let kind = match u32::from_ne_bytes([a, b, c, d]) {
             1 => FrameKind::Whole,
             2 => FrameKind::InFile,
+            3 => FrameKind::Token,
+            4 => FrameKind::Bell,
             _ => return None,
         };
         Some(Self { kind, length: u32::from_ne_bytes([e, f, g, h]) })
@@ -239,7 +249,7 @@ mod tests {
 
     #[test]
     fn frames_survive() {
-        for kind in [FrameKind::Whole, FrameKind::InFile] {
+        for kind in [FrameKind::Whole, FrameKind::InFile, FrameKind::Token, FrameKind::Bell] {
             let frame = Frame { kind, length: 320 };
             assert_eq!(Frame::decode(&frame.encode()), Some(frame));
         }

@@ -127,11 +127,19 @@ pub fn connect_to(path: &Path, session: bool, flags: SocketFlags) -> Result<(Own
 /// # Errors
 /// As send(2) and recv(2); `EPIPE` when the emulator closed the connection or answered nonsense.
 pub fn ask(socket: BorrowedFd<'_>, request: &Request<'_>) -> Result<Reply> {
+    ask_for_file(socket, request).map(|(reply, _)| reply)
+}
+
+/// As [`ask`], with the file that comes with the answer.
+///
+/// # Errors
+/// As [`ask`].
+pub fn ask_for_file(socket: BorrowedFd<'_>, request: &Request<'_>) -> Result<(Reply, Option<OwnedFd>)> {
     send(socket, &[IoSlice::new(&request.encode())], None, SendFlags::empty())?;
     let mut buffer = vec![0; MAX_PACKET];
-    let (length, _) =
+    let (length, file) =
         retry_on_intr(|| receive(socket.as_fd(), &mut [IoSliceMut::new(&mut buffer)], RecvFlags::empty()))?;
-    Reply::decode(&buffer[..length]).ok_or(Errno::PIPE)
+    Ok((Reply::decode(&buffer[..length]).ok_or(Errno::PIPE)?, file))
 }
 
 #[cfg(test)]

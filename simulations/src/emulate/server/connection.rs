@@ -1,7 +1,7 @@
 //! One client's connection: reading its packets, sending it what its descriptor has received, and its end.
 
 use std::io::{IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rsm_preload_protocol::socket::{memory_file, read_memory_file, receive, send};
 use rsm_preload_protocol::umad::{HEADER_LEN, MAD_LEN};
@@ -12,10 +12,14 @@ use rustix::net::{RecvFlags, SendFlags};
 
 use super::super::backend::Endpoint;
 use super::super::umad::FileId;
+use super::rings::{Shared, put};
 use super::{BATCH, Server, fd};
 
 /// The longest message that a client may write. Over RMPP's 32-bit lengths there is more, but not in memory.
 const MAX_MESSAGE: u32 = 256 << 20;
+
+/// A client's call to look at its rings.
+const BELL: [u8; Frame::LEN] = Frame { kind: FrameKind::Bell, length: 0 }.encode();
 
 /// What a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +39,9 @@ pub(super) struct Connection {
     /// The abstract name of the client's end, empty where it has none.
     pub(super) name: String,
     pub(super) role: Role,
-    /// The socket takes nothing more at the moment.
+    /// Where packets lie, when the client has asked for that.
+    pub(super) shared: Option<Shared>,
+    /// Socket or ring take nothing more at the moment.
     blocked: bool,
 }
 
@@ -56,7 +62,8 @@ impl Server {
             tracing::warn!("watching a client: {errno}");
             return;
         }
-        self.connections.insert(number, Connection { socket, name, role: Role::New, blocked: false });
+        self.connections
+            .insert(number, Connection { socket, name, role: Role::New, shared: None, blocked: false });
     }
 
     /// A connection has something to say, or takes something again, or is gone.
@@ -76,6 +83,7 @@ impl Server {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(end) => {
+                    self.drain_ring(number);
                     if matches!(end, End::Rubbish) {
                         tracing::warn!("client {number} sends what is no message of ours: cut off");
                     }
@@ -94,7 +102,11 @@ impl Server {
         let received = receive(fd(connection), &mut [IoSliceMut::new(&mut buffer)], RecvFlags::DONTWAIT);
         let result = match received {
             Ok((0, _)) => Err(End::Closed),
-            Ok((length, file)) => self.packet(number, role, &buffer[..length], file).map(|()| true),
+            Ok((length, file)) => {
+                // What the client wrote before by its ring comes first.
+                self.drain_ring(number);
+                self.packet(number, role, &buffer[..length], file).map(|()| true)
+            }
             Err(Errno::AGAIN | Errno::INTR) => Ok(false),
             Err(_) => Err(End::Closed),
         };
@@ -107,6 +119,10 @@ impl Server {
             Role::New => {
                 let request = Request::decode(packet).ok_or(End::Rubbish)?;
                 self.request(number, &request);
+                Ok(())
+            }
+            Role::Umad(_) if packet == BELL => {
+                self.answer_bell(number);
                 Ok(())
             }
             Role::Umad(id) => self.frame(id, packet, file),
@@ -144,11 +160,13 @@ impl Server {
         }
     }
 
-    fn unblock(&mut self, number: u64) {
+    pub(super) fn unblock(&mut self, number: u64) {
         let Some(connection) = self.connections.get_mut(&number) else { return };
-        connection.blocked = false;
+        let was_blocked = std::mem::take(&mut connection.blocked);
         let role = connection.role;
-        self.watch(number, epoll::EventFlags::IN);
+        if was_blocked {
+            self.watch(number, epoll::EventFlags::IN);
+        }
         if let Role::Umad(id) = role {
             self.flush(number, id);
         }
@@ -164,21 +182,22 @@ impl Server {
 
     /// Sends a descriptor's packets until its queue is empty or the socket is full.
     fn flush(&mut self, number: u64, id: FileId) {
-        let Some(connection) = self.connections.get(&number) else { return };
+        let Some(connection) = self.connections.get_mut(&number) else { return };
         if connection.blocked {
             return;
         }
         while let Some(packet) = self.files.front(id) {
-            match send_packet(connection, packet) {
+            match put(connection, packet, send_packet) {
                 Ok(()) => {
                     self.files.pop(id);
                 }
                 // The file that goes along needs a descriptor, and there is a limit of files under way.
                 Err(Errno::AGAIN | Errno::TOOMANYREFS | Errno::MFILE | Errno::NFILE | Errno::NOBUFS) => {
-                    if let Some(connection) = self.connections.get_mut(&number) {
-                        connection.blocked = true;
+                    connection.blocked = true;
+                    // A client with rings rings when there is room.
+                    if connection.shared.is_none() {
+                        self.watch(number, epoll::EventFlags::IN | epoll::EventFlags::OUT);
                     }
-                    self.watch(number, epoll::EventFlags::IN | epoll::EventFlags::OUT);
                     return;
                 }
                 Err(errno) => {
@@ -192,9 +211,14 @@ impl Server {
 
     /// Answers a request. The answer always fits: it is the first packet that goes this way.
     pub(super) fn reply(&self, number: u64, reply: &Reply) {
+        self.reply_with_file(number, reply, None);
+    }
+
+    /// Answers a request, and a file goes along.
+    pub(super) fn reply_with_file(&self, number: u64, reply: &Reply, file: Option<BorrowedFd<'_>>) {
         let Some(connection) = self.connections.get(&number) else { return };
         let packet = reply.encode();
-        if let Err(errno) = send(fd(connection), &[IoSlice::new(&packet)], None, SendFlags::DONTWAIT) {
+        if let Err(errno) = send(fd(connection), &[IoSlice::new(&packet)], file, SendFlags::DONTWAIT) {
             tracing::debug!("answering client {number}: {errno}");
         }
     }

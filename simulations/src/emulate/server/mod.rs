@@ -7,6 +7,7 @@ mod connection;
 mod issm;
 mod kernel;
 mod requests;
+mod rings;
 
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,8 @@ use super::umad::{FileId, Files};
 const BATCH: usize = 64;
 /// How long the thread looks again before it sleeps, after something happened: waking up costs more than this.
 const SPIN: Duration = Duration::from_micros(50);
+/// Rounds of looking at rings from one look at the descriptors to the next.
+const LOOK_AT_DESCRIPTORS: u32 = 16;
 /// How long no connection is accepted after descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -142,6 +145,8 @@ pub struct Server {
     connections: FxHashMap<u64, Connection>,
     /// The connection of an opened descriptor.
     by_file: FxHashMap<FileId, u64>,
+    /// Connections with rings.
+    ringed: Vec<u64>,
     /// Opened descriptors by the names of the clients' ends.
     sessions: FxHashMap<String, u64>,
     is_sm: IsSmLocks,
@@ -204,6 +209,7 @@ impl Server {
             trees: Vec::new(),
             connections: FxHashMap::default(),
             by_file: FxHashMap::default(),
+            ringed: Vec::new(),
             sessions: FxHashMap::default(),
             is_sm: IsSmLocks::default(),
             adapters: Vec::new(),
@@ -234,14 +240,26 @@ impl Server {
     pub fn run(mut self) -> Result<(), ServerError> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(256);
         let mut last_event = Instant::now();
+        let mut rounds = 0_u32;
         while !self.stopping {
-            let timeout = self.timeout(last_event);
             events.clear();
-            match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref()) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(system("waiting for clients")(errno)),
+            rounds = rounds.wrapping_add(1);
+            let busy = self.frozen_until.is_none() && self.serve_rings();
+            // Rings are looked at often, descriptors now and then, and both before the thread sleeps.
+            let awake = busy || last_event.elapsed() < SPIN;
+            if !awake || rounds.is_multiple_of(LOOK_AT_DESCRIPTORS) {
+                let sleeps = !awake && self.prepare_to_sleep();
+                let timeout = if sleeps { self.timeout() } else { Some(Timespec::default()) };
+                let waited = epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref());
+                if sleeps {
+                    self.wake_up();
+                }
+                match waited {
+                    Ok(_) | Err(Errno::INTR) => {}
+                    Err(errno) => return Err(system("waiting for clients")(errno)),
+                }
             }
-            if !events.is_empty() {
+            if busy || !events.is_empty() {
                 last_event = Instant::now();
             }
             self.turn(&events);
@@ -249,12 +267,11 @@ impl Server {
         Ok(())
     }
 
-    /// How long to wait for clients; not at all shortly after something happened.
-    fn timeout(&self, last_event: Instant) -> Option<Timespec> {
+    /// How long to sleep.
+    fn timeout(&self) -> Option<Timespec> {
         let now = self.now();
         let until = [self.backend.deadline(), self.files.deadline(), self.accept_again, self.frozen_until];
         let wait = until.into_iter().flatten().min().map(|next| next.saturating_since(now));
-        let wait = if last_event.elapsed() < SPIN { Some(Duration::ZERO) } else { wait };
         wait.map(|wait| Timespec {
             tv_sec: wait.as_secs().min(3600) as i64,
             tv_nsec: wait.subsec_nanos().into(),

@@ -1,6 +1,7 @@
 //! First packets of connections: opening devices, sysfs, ioctls, console commands from programs.
 
 use std::fmt::Write as _;
+use std::os::fd::AsFd;
 
 use rsm_preload_protocol::umad::{RegisterAgent, RegisterAgent2};
 use rsm_preload_protocol::{DeviceKind, MAX_PACKET, Operation, Reply, Request};
@@ -14,6 +15,7 @@ use super::super::umad::{FileId, Registration};
 use super::Server;
 use super::connection::Role;
 use super::issm::Attempt;
+use super::rings::Shared;
 
 /// The trees' directory in the emulator's.
 pub(super) const TREES: &str = "nodes";
@@ -29,6 +31,9 @@ impl Server {
                 Ok(index) => Reply::ok(self.trees[index].root().as_os_str().as_encoded_bytes()),
                 Err(errno) => Reply::error(errno.raw_os_error()),
             },
+            Request::Operation { operation: Operation::Rings, session, .. } => {
+                return self.give_rings(number, session);
+            }
             Request::Operation { operation, session, payload } => self
                 .operation(operation, session, payload)
                 .inspect_err(|(errno, _)| tracing::debug!("{operation:?} by {session} is refused: {errno}"))
@@ -137,6 +142,26 @@ impl Server {
         }
     }
 
+    /// The rings of an opened descriptor, made when they are first asked for.
+    fn give_rings(&mut self, asking: u64, session: &str) {
+        let made = self.sessions.get(session).copied().ok_or(Errno::BADF).and_then(|number| {
+            let connection = self.connections.get_mut(&number).ok_or(Errno::BADF)?;
+            if connection.shared.is_none() {
+                connection.shared = Some(Shared::new()?);
+                self.ringed.push(number);
+            }
+            Ok(number)
+        });
+        match made {
+            Ok(number) => {
+                let file = self.connections.get(&number).and_then(|connection| connection.shared.as_ref());
+                self.reply_with_file(asking, &Reply::ok([]), file.map(|shared| shared.file.as_fd()));
+            }
+            Err(errno) => self.reply(asking, &Reply::error(errno.raw_os_error())),
+        }
+        self.disconnect(asking);
+    }
+
     /// An ioctl or a write with an answer, on somebody's opened descriptor.
     fn operation(
         &mut self,
@@ -147,6 +172,7 @@ impl Server {
         let plain = |errno| (errno, Vec::new());
         let number = *self.sessions.get(session).ok_or_else(|| plain(Errno::BADF))?;
         // What was written before comes first.
+        self.drain_ring(number);
         self.read_packets(number, usize::MAX);
         let Some(Role::Umad(id)) = self.connections.get(&number).map(|connection| connection.role) else {
             return Err(plain(Errno::BADF));
@@ -164,6 +190,8 @@ impl Server {
                 self.files.write(id, payload, now).map(|()| Vec::new()).map_err(plain)
             }
             Operation::State => Ok(vec![u8::from(self.files.has_pkey_index(id))]),
+            // Answered by `give_rings`: a file goes along.
+            Operation::Rings => Err(plain(Errno::INVAL)),
         }
     }
 

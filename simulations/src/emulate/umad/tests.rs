@@ -232,6 +232,8 @@ fn writes_that_cannot_be_are_refused() {
     assert_eq!(write(&mut files, 0, get.bytes()), Ok(()));
     assert_eq!(write(&mut files, 0, get.bytes()), Err(Errno::INVAL), "under way already");
     let mut route = mad(MgmtClass::SUBN_DR, Method::GET, 1);
+    // DrSLID: no LID-routed part ahead.
+    route.body[8..10].copy_from_slice(&[0xff; 2]);
     route.header.hop_count = 64;
     assert_eq!(write(&mut files, 1, route.bytes()), Err(Errno::INVAL), "64 hops");
     route.header.hop_count = 1;
@@ -239,6 +241,10 @@ fn writes_that_cannot_be_are_refused() {
     assert_eq!(write(&mut files, 1, route.bytes()), Err(Errno::INVAL), "out of another port than ours");
     route.body[105] = 1;
     assert_eq!(write(&mut files, 1, route.bytes()), Ok(()));
+    route.header.transaction_id.set(2);
+    route.body[8..10].copy_from_slice(&[0, 7]);
+    route.body[105] = 2;
+    assert_eq!(write(&mut files, 1, route.bytes()), Ok(()), "the route starts elsewhere");
 }
 
 #[test]
