@@ -17,7 +17,7 @@ fn mistakes_in_a_file_are_told_with_their_place() {
     let step = |text: &str| format!("{BASE}[[step]]\nat_ms = 1\n{text}\n");
     for (text, expected) in [
         ("about = 3".to_owned(), "1:9: invalid type"),
-        ("about = \"x\"\n[fabric]\nkind = \"cube\"\n".to_owned(), "2:1: unknown variant `cube`"),
+        ("about = \"x\"\n[fabric]\nkind = \"cube\"\n".to_owned(), "3:8: unknown variant `cube`"),
         (format!("colour = 1\n{BASE}"), "1:1: unknown field `colour`"),
         (format!("{BASE}depth = 1\n"), "2:1: unknown field `depth`"),
         (step("do = \"dance\""), "6:1: unknown variant `dance`"),
