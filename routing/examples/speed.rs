@@ -1,13 +1,14 @@
 //! Prints what routing and verifying cost on fat trees of growing size: `cargo run --release -p routing --example speed`,
-//! with names of engines as arguments (all when none is given), largest size by `HOSTS=n`. Times are the best of three; the
-//! second figure is processor time, in steps of the kernel's 10 ms, which a busy machine changes less. Peak memory is the
-//! process's.
+//! with names of engines as arguments (all when none is given), largest size by `HOSTS=n`. Times are wall and processor
+//! time in milliseconds, the best of five; a busy machine changes the second less. `lost` is what one lost cable costs from
+//! tables in force: new tables, proof, order of writes; `entries` what that changes. Peak memory is the process's.
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mad::types::{Guid, Lid, NodeType, PortNum, PortState};
-use routing::engines::{self, RoutingInput};
+use routing::engines::{self, NO_FALLBACK, RoutingInput};
 use routing::fabric::{Fabric, Node, NodeId, PortRef, SwitchGraph};
 use routing::verify::{self, Options, transition};
 
@@ -62,12 +63,14 @@ impl Tree {
     }
 }
 
-/// Processor time of all threads so far: fields 14 and 15 of `/proc/self/stat`, in hundredths of a second.
+/// Processor time of all threads so far: the first field of each one's `schedstat`, in nanoseconds.
 fn processor_time() -> Duration {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields = stat.rsplit(')').next().unwrap_or("").split_whitespace();
-    let ticks: u64 = fields.skip(11).take(2).filter_map(|f| f.parse::<u64>().ok()).sum();
-    Duration::from_millis(ticks * 10)
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let spent = tasks.filter_map(|task| {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(spent.sum())
 }
 
 /// Wall and processor time.
@@ -80,17 +83,16 @@ fn best<T>(mut run: impl FnMut() -> T) -> (Took, T) {
         ((start.elapsed(), processor_time() - processor), result)
     };
     let mut found = time(());
-    for _ in 0..2 {
+    for _ in 0..4 {
         let (took, result) = time(());
-        if took < found.0 {
-            found = (took, result);
-        }
+        let (wall, processor) = (took.0.min(found.0.0), took.1.min(found.0.1));
+        found = ((wall, processor), result);
     }
     found
 }
 
 fn show((wall, processor): Took) -> String {
-    format!("{:.1}/{}", wall.as_secs_f64() * 1e3, processor.as_millis())
+    format!("{:.1}/{:.1}", wall.as_secs_f64() * 1e3, processor.as_secs_f64() * 1e3)
 }
 
 fn peak_megabytes() -> u64 {
@@ -107,19 +109,19 @@ fn main() {
     let most: usize = std::env::var("HOSTS").ok().and_then(|n| n.parse().ok()).unwrap_or(usize::MAX);
     println!(
         "{:>7} {:>6} {:>10} {:>15} {:>15} {:>15} {:>9} {:>8}",
-        "hosts", "switch", "engine", "route ms", "check ms", "fail ms", "entries", "peak MB"
+        "hosts", "switch", "engine", "route ms", "check ms", "lost ms", "entries", "peak MB"
     );
     for (half, pods) in [(4, 8), (8, 16), (18, 36), (32, 44)] {
         if half * half * pods > most {
             break;
         }
         let fabric = Tree::build(half, pods);
-        let graph = SwitchGraph::new(&fabric);
+        let graph = Arc::new(SwitchGraph::new(&fabric));
         let input = RoutingInput { data_vls: 8, ..RoutingInput::default() };
         let mut broken = fabric.clone();
         let last = broken.links().last().copied().expect("a link");
         broken.disconnect(last.a);
-        let broken = SwitchGraph::new(&broken);
+        let broken = Arc::new(SwitchGraph::new(&broken));
         for name in &names {
             let engine = match engines::by_name(name) {
                 Ok(engine) => engine,
@@ -139,10 +141,20 @@ fn main() {
             };
             let (checked, report) = best(|| verify::check(&graph, &routes, Options::default()));
             assert!(report.reaches_all(), "{report}");
+            let routes = Arc::new(routes);
+            let chain = [name.as_str(), NO_FALLBACK];
+            let chained = engines::route_chain_from(&chain, &graph, &input, None).ok();
+            let basis = chained.and_then(|chained| chained.standing);
+            let (_, proof) = verify::check_from(&graph, &routes, Options::default(), None);
             let (failed, changed) = best(|| {
-                let again = engine.route(&broken, &input).map(|r| r.lfts).unwrap_or_default();
-                transition::check(&broken, &routes.lfts, &again)
+                let again = engines::route_chain_from(&chain, &broken, &input, basis.as_ref());
+                let again = again.map(|chained| Arc::new(chained.routes)).unwrap_or_default();
+                let report = verify::check_from(&broken, &again, Options::default(), Some(&proof)).0;
+                let steps = transition::plan(&broken, &routes.lfts, &again.lfts);
+                (report.reaches_all(), again, steps)
             });
+            assert!(changed.0, "a tree less one cable reaches all");
+            let changed = transition::check(&broken, &routes.lfts, &changed.1.lfts);
             println!(
                 "{:>7} {:>6} {name:>10} {:>15} {:>15} {:>15} {:>9} {:>8}",
                 graph.destinations().iter().filter(|d| d.host).count(),

@@ -1,7 +1,10 @@
 //! What a routing engine computes: a linear forwarding table for every switch and, where the engine needs them, service
 //! levels and SL-to-VL tables.
 
+use std::sync::Arc;
+
 use mad::types::{Guid, Lid};
+use rayon::prelude::*;
 
 use crate::fabric::{SwitchGraph, SwitchIndex};
 
@@ -12,17 +15,26 @@ pub const NO_PORT: u8 = 255;
 pub const LFT_BLOCK: usize = 64;
 
 /// The linear forwarding tables of all switches, one byte for each (switch, LID), rows padded to whole blocks.
+///
+/// Rows are shared until they are written: a clone costs a pointer for each switch, and tables made from others by changing
+/// a few rows show which at once ([`LftMatrix::shares_row`]).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct LftMatrix {
     stride: usize,
-    entries: Vec<u8>,
+    rows: Vec<Arc<[u8]>>,
 }
 
 impl LftMatrix {
     /// Tables for `switches` switches up to `top_lid`, all entries [`NO_PORT`].
     pub fn new(switches: usize, top_lid: u16) -> Self {
+        Self::filled(switches, top_lid, NO_PORT)
+    }
+
+    /// The same with all entries `value`.
+    pub fn filled(switches: usize, top_lid: u16, value: u8) -> Self {
         let stride = (usize::from(top_lid) / LFT_BLOCK + 1) * LFT_BLOCK;
-        Self { stride, entries: vec![NO_PORT; switches * stride] }
+        let row: Arc<[u8]> = vec![value; stride].into();
+        Self { stride, rows: vec![row; switches] }
     }
 
     /// Entries of a row: the top LID + 1, rounded up to whole blocks.
@@ -32,24 +44,46 @@ impl LftMatrix {
 
     /// Number of rows.
     pub fn switch_count(&self) -> usize {
-        self.entries.len().checked_div(self.stride).unwrap_or(0)
+        self.rows.len()
     }
 
     /// A switch's table, indexed by LID.
     pub fn row(&self, switch: SwitchIndex) -> &[u8] {
-        let start = switch as usize * self.stride;
-        &self.entries[start..start + self.stride]
+        &self.rows[switch as usize]
     }
 
-    /// A switch's table, to change.
+    /// A switch's table, to change; copied first where it is shared.
     pub fn row_mut(&mut self, switch: SwitchIndex) -> &mut [u8] {
-        let start = switch as usize * self.stride;
-        &mut self.entries[start..start + self.stride]
+        Arc::make_mut(&mut self.rows[switch as usize])
     }
 
-    /// All entries, row by row; for filling rows in parallel (`chunks_mut(stride)`).
-    pub fn entries_mut(&mut self) -> &mut [u8] {
-        &mut self.entries
+    /// All rows, to be filled in parallel.
+    pub fn par_rows_mut(&mut self) -> impl IndexedParallelIterator<Item = &mut [u8]> {
+        self.rows.par_iter_mut().map(Arc::make_mut)
+    }
+
+    /// Replaces, in parallel, the rows for which `change` gives another content; the others stay shared.
+    pub fn par_change_rows(&mut self, change: impl Fn(SwitchIndex, &[u8]) -> Option<Vec<u8>> + Sync) {
+        self.rows.par_iter_mut().enumerate().for_each(|(s, row)| {
+            if let Some(changed) = change(s as SwitchIndex, row).filter(|changed| **changed != **row) {
+                *row = changed.into();
+            }
+        });
+    }
+
+    /// Takes a row over from other tables of the same stride, without copying it.
+    ///
+    /// # Panics
+    /// The strides differ.
+    pub fn share_row(&mut self, switch: SwitchIndex, from: &Self, row: SwitchIndex) {
+        assert_eq!(self.stride, from.stride, "rows of the same length");
+        self.rows[switch as usize] = Arc::clone(&from.rows[row as usize]);
+    }
+
+    /// Whether a row is the very one of other tables, so that nothing in it has to be compared.
+    pub fn shares_row(&self, switch: SwitchIndex, other: &Self) -> bool {
+        let rows = (self.rows.get(switch as usize), other.rows.get(switch as usize));
+        matches!(rows, (Some(mine), Some(theirs)) if Arc::ptr_eq(mine, theirs))
     }
 
     /// The exit port of `switch` for `lid`; [`NO_PORT`] beyond the table.

@@ -20,7 +20,7 @@ pub(crate) fn with_best_arcs(
     let engine = by_name(name)?;
     let routes = engine.route(graph, input)?;
     let hops = match engine.name() {
-        "minhop" => NextHops::shortest(graph, input.arc_weights(graph).as_deref()),
+        "minhop" => NextHops::shortest(graph, input.arc_weights(graph), None),
         "updn" | "ftree" => {
             let roots = roots(graph, &input.root_guids).unwrap_or_default();
             legal(graph, input, roots, |turn| turn)
@@ -49,12 +49,12 @@ fn legal(
     turned: impl Fn(Turn) -> Turn + Sync,
 ) -> NextHops {
     let mut ranks = Ranks::new(graph, &mut roots, &input.ids);
-    let hops = NextHops::up_down(graph, &|arc| turned(ranks.turn(graph, arc)));
+    let hops = NextHops::up_down(graph, &|arc| turned(ranks.turn(graph, arc)), None);
     let mut with_hosts = vec![false; graph.switch_count()];
     graph.destinations().iter().filter(|d| d.host).for_each(|d| with_hosts[d.switch as usize] = true);
     if hops.first_detour(&with_hosts).is_none() {
         return hops;
     }
     ranks.join(graph);
-    NextHops::up_down(graph, &|arc| turned(ranks.turn(graph, arc)))
+    NextHops::up_down(graph, &|arc| turned(ranks.turn(graph, arc)), None)
 }

@@ -3,58 +3,195 @@
 //! Of the n choices at switch s for a LID of rank r and LMC offset o, number (⌊r / Π[s]⌋ + o) mod n is taken: no counters,
 //! so every entry depends on its own switch and target only, rows are independent. Where all choices are up-links of a
 //! regular tree, the number is taken modulo the slots of the tree as it was meant ([`super::slots`]), and only LIDs whose
-//! slot is not among the choices are spread by a hash: one failed link changes few entries. Cost: one step an entry.
+//! slot is not among the choices are spread by a hash: one failed link changes few entries. Cost: one step an entry, a
+//! look-up only where many rows deal by one [`Patterns`].
 
 use rayon::prelude::*;
 
 use super::next_hops::{NextHops, RowChoices, TARGETS};
+use super::patterns::Patterns;
 use super::targets::{Target, Targets};
-use crate::fabric::{SwitchGraph, SwitchIndex};
-use crate::routes::{LftMatrix, NO_PORT};
+use crate::fabric::{LinkChange, SwitchGraph, SwitchIndex};
+use crate::routes::{LftMatrix, NO_PORT, Routes};
 
-/// Fills all rows of `lfts`; entries for which there is no path are left as they are.
+/// What tables are filled from.
+#[derive(Clone, Debug)]
+pub(crate) struct Basis {
+    /// Best first arcs.
+    pub hops: NextHops,
+    /// What is spread over them.
+    pub targets: Targets,
+}
+
+impl Basis {
+    /// The tables.
+    pub(crate) fn routes(&self, engine: &str, graph: &SwitchGraph) -> Routes {
+        let mut routes = Routes::empty(engine, graph);
+        fill(graph, &self.targets, &self.hops, &mut routes.lfts);
+        routes
+    }
+}
+
+/// A rule that takes choices away: it is given the switch and its exit ports for some targets.
+type Narrow<'a> = &'a (dyn Fn(SwitchIndex, &mut Vec<u8>) + Sync);
+
+/// Fills all rows of `lfts`; LIDs to which there is no path get [`NO_PORT`], those that nobody has are left as they are.
 pub(crate) fn fill(graph: &SwitchGraph, targets: &Targets, hops: &NextHops, lfts: &mut LftMatrix) {
     fill_narrowed(graph, targets, hops, lfts, &|_, _| ());
 }
 
-/// The same with a rule that takes choices away: it is given the switch and its exit ports for some targets.
+/// The same with a rule that takes choices away.
 pub(crate) fn fill_narrowed(
     graph: &SwitchGraph,
     targets: &Targets,
     hops: &NextHops,
     lfts: &mut LftMatrix,
-    narrow: &(dyn Fn(SwitchIndex, &mut Vec<u8>) + Sync),
+    narrow: Narrow<'_>,
 ) {
-    let stride = lfts.stride();
-    lfts.entries_mut().par_chunks_mut(stride).enumerate().for_each(|(s, row)| {
-        let mut choices = RowChoices::new(graph, hops, s as u32);
-        let digit = (targets.divider[s], targets.shift(s as u32));
-        let slots = targets.slots.of(s as u32);
-        let (mut ports, mut slot_ports): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
-        let mut last = [0_u64; 4];
-        for block in 0..hops.blocks() {
-            choices.load(block);
-            for bit in 0..TARGETS.min(graph.switch_count() - block * TARGETS) {
-                let target = (block * TARGETS + bit) as u32;
-                let set = choices.set(bit);
-                if set != last {
-                    choices.ports_of(&set, &mut ports);
-                    narrow(s as u32, &mut ports);
-                    usable_slots(slots, &ports, &mut slot_ports);
-                    last = set;
-                }
-                if slot_ports.is_empty() {
-                    spread(targets.of(target), digit, &ports, &ports, row);
-                } else {
-                    spread(targets.of(target), digit, &slot_ports, &ports, row);
-                }
+    let patterns = Patterns::new(graph, targets);
+    lfts.par_rows_mut().enumerate().for_each(|(s, row)| {
+        let mut filler = Filler::new(graph, targets, hops, &patterns, narrow, s as SwitchIndex);
+        filler.all(row);
+    });
+}
+
+/// Makes tables of an earlier basis those of the new one: rows and targets for which nothing differs are left alone.
+pub(crate) fn refill(
+    graph: &SwitchGraph,
+    (old, old_graph): (&Basis, &SwitchGraph),
+    new: &Basis,
+    links: &LinkChange,
+    lfts: &mut LftMatrix,
+) {
+    let moved = new.targets.moved_from(&old.targets);
+    let blocks: Vec<usize> = (0..new.hops.blocks())
+        .filter(|block| moved[*block] != 0 || new.hops.searched().contains(block))
+        .collect();
+    let patterns = Patterns::default();
+    lfts.par_change_rows(|s, row| {
+        let mut filler = Filler::new(graph, &new.targets, &new.hops, &patterns, &|_, _| (), s);
+        if links.touches(s) || !new.targets.spreads_alike(&old.targets, s) {
+            let mut fresh = vec![NO_PORT; row.len()];
+            filler.all(&mut fresh);
+            return Some(fresh);
+        }
+        let mut changed: Option<Vec<u8>> = None;
+        for block in &blocks {
+            let bits =
+                moved[*block] | filler.choices.differing(*block, &old.hops, old_graph.offsets()[s as usize]);
+            if bits != 0 {
+                filler.block(*block, bits, changed.get_or_insert_with(|| row.to_vec()));
             }
         }
-        for own in targets.of(s as u32) {
-            let first = usize::from(own.lid);
-            row[first..first + usize::from(own.lids)].fill(own.port);
-        }
+        changed
     });
+}
+
+/// Fills one row.
+struct Filler<'a> {
+    graph: &'a SwitchGraph,
+    targets: &'a Targets,
+    choices: RowChoices<'a>,
+    narrow: Narrow<'a>,
+    switch: SwitchIndex,
+    /// Divider and shift.
+    digit: (u32, u32),
+    slots: &'a [u8],
+    /// Place of each LID among the slots, where somebody has computed that.
+    pattern: Option<&'a [u8]>,
+    last: [u64; 4],
+    /// The choices of the last set.
+    ports: Vec<u8>,
+    /// The same by slot, empty where the switch has no slots.
+    slot_ports: Vec<u8>,
+    /// `slot_ports` when all of them are choices, to look up without a bound.
+    whole: Option<[u8; 256]>,
+}
+
+impl<'a> Filler<'a> {
+    fn new(
+        graph: &'a SwitchGraph,
+        targets: &'a Targets,
+        hops: &'a NextHops,
+        patterns: &'a Patterns,
+        narrow: Narrow<'a>,
+        s: SwitchIndex,
+    ) -> Self {
+        Self {
+            graph,
+            targets,
+            choices: RowChoices::new(graph, hops, s),
+            narrow,
+            switch: s,
+            digit: (targets.divider[s as usize], targets.shift(s)),
+            slots: targets.slots.of(s),
+            pattern: patterns.of(targets, s),
+            last: [0; 4],
+            ports: Vec::new(),
+            slot_ports: Vec::new(),
+            whole: None,
+        }
+    }
+
+    fn all(&mut self, row: &mut [u8]) {
+        for block in 0..self.choices.blocks() {
+            self.block(block, u64::MAX, row);
+        }
+    }
+
+    /// Fills the targets of a block that `bits` names.
+    fn block(&mut self, block: usize, bits: u64, row: &mut [u8]) {
+        self.choices.load(block);
+        for bit in
+            (0..TARGETS.min(self.graph.switch_count() - block * TARGETS)).filter(|b| bits >> b & 1 == 1)
+        {
+            let target = (block * TARGETS + bit) as SwitchIndex;
+            if target == self.switch {
+                for own in self.targets.of(target) {
+                    let first = usize::from(own.lid);
+                    row[first..first + usize::from(own.lids)].fill(own.port);
+                }
+            } else {
+                let set = self.choices.set(bit);
+                if set != self.last {
+                    self.take(set);
+                }
+                self.target(target, row);
+            }
+        }
+    }
+
+    fn take(&mut self, set: [u64; 4]) {
+        self.last = set;
+        self.choices.ports_of(&set, &mut self.ports);
+        (self.narrow)(self.switch, &mut self.ports);
+        usable_slots(self.slots, &self.ports, &mut self.slot_ports);
+        let whole = !self.slot_ports.is_empty() && !self.slot_ports.contains(&NO_PORT);
+        self.whole = whole.then(|| {
+            let mut table = [NO_PORT; 256];
+            table[..self.slot_ports.len()].copy_from_slice(&self.slot_ports);
+            table
+        });
+    }
+
+    fn target(&self, target: SwitchIndex, row: &mut [u8]) {
+        let span = self.targets.span(target);
+        match (&self.ports[..], &self.whole, self.pattern, span) {
+            ([], ..) => self.targets.lids_of(target).for_each(|lid| row[lid] = NO_PORT),
+            ([port], .., Some(span)) => row[span].fill(*port),
+            (_, Some(table), Some(pattern), Some(span)) => {
+                let places = &pattern[span.clone()];
+                row[span]
+                    .iter_mut()
+                    .zip(places)
+                    .for_each(|(entry, place)| *entry = table[usize::from(*place)]);
+            }
+            _ => {
+                let slots = if self.slot_ports.is_empty() { &self.ports } else { &self.slot_ports };
+                spread(self.targets.of(target), self.digit, slots, &self.ports, row);
+            }
+        }
+    }
 }
 
 /// The slots with those taken out that are no choice; empty when a choice has no slot.
@@ -67,11 +204,20 @@ fn usable_slots(slots: &[u8], choices: &[u8], usable: &mut Vec<u8>) {
 }
 
 /// Gives each LID of `targets` one of `slots`, or one of `ports` where the slot is empty.
-fn spread(targets: &[Target], (divider, shift): (u32, u32), slots: &[u8], ports: &[u8], row: &mut [u8]) {
-    let count = slots.len() as u32;
-    if ports.is_empty() {
-        return;
-    }
+fn spread(targets: &[Target], digit: (u32, u32), slots: &[u8], ports: &[u8], row: &mut [u8]) {
+    places(targets, digit, slots.len(), |lid, rank, place| {
+        let port = slots[place];
+        row[usize::from(lid)] = if port == NO_PORT { ports[hash(rank, lid) % ports.len()] } else { port };
+    });
+}
+
+/// Calls `take` for each LID of `targets` with its rank and its place among `count` choices, 1 or more.
+pub(super) fn places(
+    targets: &[Target],
+    (divider, shift): (u32, u32),
+    count: usize,
+    mut take: impl FnMut(u16, u32, usize),
+) {
     // Ranks on one leaf follow one another, so that division is needed for the first only; no rank follows the first value.
     let (mut rank, mut rest, mut index) = (u32::MAX - 1, 0, 0);
     for target in targets {
@@ -83,14 +229,13 @@ fn spread(targets: &[Target], (divider, shift): (u32, u32), slots: &[u8], ports:
             }
         } else {
             rest = target.rank % divider;
-            index = (target.rank / divider).wrapping_add(shift) % count;
+            index = (target.rank / divider).wrapping_add(shift) as usize % count;
         }
         rank = target.rank;
-        let mut slot = index as usize;
+        let mut place = index;
         for lid in target.lid..target.lid + target.lids {
-            let port = slots[slot];
-            row[usize::from(lid)] = if port == NO_PORT { ports[hash(rank, lid) % ports.len()] } else { port };
-            slot = if slot + 1 == slots.len() { 0 } else { slot + 1 };
+            take(lid, rank, place);
+            place = if place + 1 == count { 0 } else { place + 1 };
         }
     }
 }

@@ -12,10 +12,11 @@
 //! - Source: Zahavi, "Fat-tree routing and node ordering providing contention free traffic" (JPDC 2012); for damaged trees
 //!   in the manner of Gliksberg et al., Dmodc (IEEE Micro 40(1), 2020).
 
-use super::fill::fill;
-use super::next_hops::NextHops;
+use super::fill::Basis;
+use super::next_hops::{Earlier, NextHops};
 use super::ranks::{Ranks, roots};
 use super::targets::Targets;
+use super::updn::with_hosts;
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::Routes;
@@ -34,34 +35,36 @@ impl RoutingEngine for FatTree {
     }
 
     fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
-        let mut roots = roots(graph, &input.root_guids).ok_or_else(|| {
-            let count = input.root_guids.len();
-            unsuitable(format!("none of the {count} root GUIDs is a switch of this fabric"))
-        })?;
-        if roots.is_empty() {
-            return Err(unsuitable(
-                "no level of switches lies above those with hosts: this is no tree".into(),
-            ));
-        }
-        let given = roots.len();
-        let mut ranks = Ranks::new(graph, &mut roots, &input.ids);
-        if let Some(added) = roots.get(given) {
-            let name = describe(graph, *added);
-            return Err(unsuitable(format!("switch {name} has no way to any root")));
-        }
-        check_levels(graph, &ranks)?;
-        let mut hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc));
-        let mut with_hosts = vec![false; graph.switch_count()];
-        graph.destinations().iter().filter(|d| d.host).for_each(|d| with_hosts[d.switch as usize] = true);
-        if hops.first_detour(&with_hosts).is_some() {
-            ranks.join(graph);
-            hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc));
-        }
-        let targets = Targets::with_levels(graph, &ranks.levels());
-        let mut routes = Routes::empty(self.name(), graph);
-        fill(graph, &targets, &hops, &mut routes.lfts);
-        Ok(routes)
+        Ok(basis(graph, input, None)?.routes(self.name(), graph))
     }
+}
+
+/// What the tables are filled from.
+pub(super) fn basis(
+    graph: &SwitchGraph,
+    input: &RoutingInput,
+    earlier: Option<Earlier<'_>>,
+) -> Result<Basis, RoutingError> {
+    let mut roots = roots(graph, &input.root_guids).ok_or_else(|| {
+        let count = input.root_guids.len();
+        unsuitable(format!("none of the {count} root GUIDs is a switch of this fabric"))
+    })?;
+    if roots.is_empty() {
+        return Err(unsuitable("no level of switches lies above those with hosts: this is no tree".into()));
+    }
+    let given = roots.len();
+    let mut ranks = Ranks::new(graph, &mut roots, &input.ids);
+    if let Some(added) = roots.get(given) {
+        let name = describe(graph, *added);
+        return Err(unsuitable(format!("switch {name} has no way to any root")));
+    }
+    check_levels(graph, &ranks)?;
+    let mut hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc), earlier);
+    if hops.first_detour(&with_hosts(graph)).is_some() {
+        ranks.join(graph);
+        hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc), earlier);
+    }
+    Ok(Basis { hops, targets: Targets::with_levels(graph, &ranks.levels()) })
 }
 
 fn describe(graph: &SwitchGraph, s: SwitchIndex) -> String {

@@ -17,8 +17,7 @@ const MOST: u8 = 16;
 /// The lane of each path, by (source switch, LID), and how many lanes there are (16 when even 15 were not enough).
 pub(super) fn layers(graph: &SwitchGraph, lfts: &LftMatrix) -> (LftMatrix, u8) {
     let top = lfts.stride() - 1;
-    let mut lanes = LftMatrix::new(graph.switch_count(), top as u16);
-    lanes.entries_mut().fill(0);
+    let mut lanes = LftMatrix::filled(graph.switch_count(), top as u16, 0);
     let paths = Paths::new(graph, lfts);
     for lane in 0..MOST - 1 {
         while let Some(forbidden) = paths.weakest(&paths.count(&lanes, lane)) {

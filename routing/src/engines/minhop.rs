@@ -8,8 +8,8 @@
 //! - VLs: 1. Cost: see [`super::next_hops`] and [`super::fill`].
 //! - Source: shortest paths by breadth-first search; spreading after Zahavi (2012) and Gliksberg et al. (2020).
 
-use super::fill::fill;
-use super::next_hops::NextHops;
+use super::fill::Basis;
+use super::next_hops::{Earlier, NextHops};
 use super::targets::Targets;
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::SwitchGraph;
@@ -25,12 +25,18 @@ impl RoutingEngine for MinHop {
     }
 
     fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
-        let targets = Targets::new(graph);
-        let hops = NextHops::shortest(graph, input.arc_weights(graph).as_deref());
-        let mut routes = Routes::empty(self.name(), graph);
-        fill(graph, &targets, &hops, &mut routes.lfts);
-        Ok(routes)
+        Ok(basis(graph, input, None)?.routes(self.name(), graph))
     }
+}
+
+/// What the tables are filled from.
+pub(super) fn basis(
+    graph: &SwitchGraph,
+    input: &RoutingInput,
+    earlier: Option<Earlier<'_>>,
+) -> Result<Basis, RoutingError> {
+    let hops = NextHops::shortest(graph, input.arc_weights(graph), earlier);
+    Ok(Basis { hops, targets: Targets::new(graph) })
 }
 
 #[cfg(test)]

@@ -13,9 +13,11 @@ mod layers;
 mod minhop;
 mod next_hops;
 mod nue;
+mod patterns;
 mod ranks;
 mod slots;
 mod sssp;
+mod standing;
 mod targets;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -23,6 +25,7 @@ mod torus;
 mod updn;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use mad::types::{Guid, PortNum};
 
@@ -41,6 +44,7 @@ pub use minhop::MinHop;
 pub(crate) use next_hops::{NextHops, TARGETS};
 pub use nue::Nue;
 pub use sssp::{DfSssp, Sssp};
+pub use standing::{Chained, Standing, route_chain_from};
 pub(crate) use targets::{hosts_in_tree_order, levels_from_hosts};
 pub use torus::TorusTwoQos;
 pub use updn::{DownUp, UpDown};
@@ -167,16 +171,8 @@ pub fn route_chain<S: AsRef<str>>(
     graph: &SwitchGraph,
     input: &RoutingInput,
 ) -> Result<(Routes, Vec<RoutingError>), Vec<RoutingError>> {
-    let fallback = !chain.iter().any(|name| name.as_ref() == NO_FALLBACK);
-    let named = chain.iter().map(AsRef::as_ref).filter(|name| *name != NO_FALLBACK);
-    let mut refused = Vec::new();
-    for name in named.chain(fallback.then_some("minhop")) {
-        match by_name(name).and_then(|engine| engine.route(graph, input)) {
-            Ok(routes) => return Ok((routes, refused)),
-            Err(error) => refused.push(error),
-        }
-    }
-    Err(refused)
+    let chained = route_chain_from(chain, &Arc::new(graph.clone()), input, None)?;
+    Ok((chained.routes, chained.refused))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 
-use crate::fabric::{SwitchGraph, SwitchIndex};
+use crate::fabric::{LinkChange, SwitchGraph, SwitchIndex};
 
 /// Target switches that are searched together.
 pub(crate) const TARGETS: usize = 64;
@@ -28,7 +28,7 @@ pub(crate) enum Turn {
 }
 
 /// A part of a path, seen from its end: arcs of one kind, any number of them or one at most.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Phase {
     kinds: u8,
     once: bool,
@@ -45,12 +45,32 @@ impl Phase {
 }
 
 /// The best first arcs.
+#[derive(Clone, Debug)]
 pub(crate) struct NextHops {
     arcs: usize,
     masks: Vec<u64>,
     /// For each (block, switch), the targets to which no legal path leads.
     illegal: Vec<u64>,
     switches: usize,
+    rule: Rule,
+    /// Blocks that were searched, the others being those of an earlier search.
+    searched: Vec<usize>,
+}
+
+/// What is permitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
+    /// By arc number.
+    turns: Vec<u8>,
+    weights: Option<Vec<u8>>,
+    phases: Vec<Phase>,
+}
+
+/// An earlier search, and what has become of its links since.
+#[derive(Clone, Copy)]
+pub(crate) struct Earlier<'a> {
+    pub hops: &'a NextHops,
+    pub links: &'a LinkChange,
 }
 
 impl NextHops {
@@ -61,53 +81,79 @@ impl NextHops {
 
     /// Number of blocks.
     pub(crate) fn blocks(&self) -> usize {
-        self.masks.len().checked_div(self.arcs).unwrap_or(0)
+        self.switches.div_ceil(TARGETS)
+    }
+
+    /// Blocks that may differ from those of the earlier search, apart from the arcs of switches that lost one.
+    pub(crate) fn searched(&self) -> &[usize] {
+        &self.searched
     }
 
     /// Shortest paths over all arcs; `weights` (1 to 255, by arc number) in place of 1 for each hop.
-    pub(crate) fn shortest(graph: &SwitchGraph, weights: Option<&[u8]>) -> Self {
-        Self::search(graph, &|_| Turn::Free, weights, &[Phase::many(Turn::Free)])
+    pub(crate) fn shortest(
+        graph: &SwitchGraph,
+        weights: Option<Vec<u8>>,
+        earlier: Option<Earlier<'_>>,
+    ) -> Self {
+        Self::search(graph, &|_| Turn::Free, weights, &[Phase::many(Turn::Free)], earlier)
     }
 
     /// Shortest paths that never turn from [`Turn::Down`] to [`Turn::Up`], `turn` by arc number. Where a switch has a path
     /// downwards only, it takes the shortest of these: then whoever comes down through it goes on down. Switches without
     /// any such path go on to a neighbour that has one, as with all kinds of sequences.
-    pub(crate) fn up_down(graph: &SwitchGraph, turn: &(dyn Fn(usize) -> Turn + Sync)) -> Self {
-        Self::search(graph, turn, None, &[Phase::many(Turn::Down), Phase::many(Turn::Up)])
+    pub(crate) fn up_down(
+        graph: &SwitchGraph,
+        turn: &dyn Fn(usize) -> Turn,
+        earlier: Option<Earlier<'_>>,
+    ) -> Self {
+        Self::search(graph, turn, None, &[Phase::many(Turn::Down), Phase::many(Turn::Up)], earlier)
     }
 
     /// Paths of at most one local hop, one global hop and one local hop.
-    pub(crate) fn local_global_local(graph: &SwitchGraph, turn: &(dyn Fn(usize) -> Turn + Sync)) -> Self {
+    pub(crate) fn local_global_local(graph: &SwitchGraph, turn: &dyn Fn(usize) -> Turn) -> Self {
         let phases = [Phase::once(Turn::Local), Phase::once(Turn::Global), Phase::once(Turn::Local)];
-        Self::search(graph, turn, None, &phases)
+        Self::search(graph, turn, None, &phases, None)
     }
 
     /// Paths up, over at most one global hop, and down.
-    pub(crate) fn up_global_down(graph: &SwitchGraph, turn: &(dyn Fn(usize) -> Turn + Sync)) -> Self {
+    pub(crate) fn up_global_down(graph: &SwitchGraph, turn: &dyn Fn(usize) -> Turn) -> Self {
         let phases = [Phase::many(Turn::Down), Phase::once(Turn::Global), Phase::many(Turn::Up)];
-        Self::search(graph, turn, None, &phases)
+        Self::search(graph, turn, None, &phases, None)
     }
 
     fn search(
         graph: &SwitchGraph,
-        turn: &(dyn Fn(usize) -> Turn + Sync),
-        weights: Option<&[u8]>,
+        turn: &dyn Fn(usize) -> Turn,
+        weights: Option<Vec<u8>>,
         phases: &[Phase],
+        earlier: Option<Earlier<'_>>,
     ) -> Self {
         let arcs = graph.all_arcs().len();
         let blocks = graph.switch_count().div_ceil(TARGETS);
         let switches = graph.switch_count();
-        let mut masks = vec![0_u64; arcs * blocks];
-        let mut illegal = vec![0_u64; switches * blocks];
-        if arcs > 0 {
-            let turns: Vec<u8> = (0..arcs).map(|arc| turn(arc) as u8).collect();
-            let parts = masks.par_chunks_mut(arcs).zip(illegal.par_chunks_mut(switches));
-            parts.enumerate().for_each(|(block, (masks, illegal))| {
-                Search { graph, turns: &turns, weights, masks, illegal, levels: Vec::new() }
-                    .run(block, phases);
-            });
+        let turns: Vec<u8> = (0..arcs).map(|arc| turn(arc) as u8).collect();
+        let rule = Rule { turns, weights, phases: phases.to_vec() };
+        let earlier = earlier.filter(|earlier| earlier.holds_for(&rule));
+        let mut hops =
+            Self { arcs, masks: Vec::new(), illegal: Vec::new(), switches, rule, searched: Vec::new() };
+        hops.masks = vec![0_u64; arcs * blocks];
+        hops.illegal = vec![0_u64; switches * blocks];
+        if arcs == 0 {
+            return hops;
         }
-        Self { arcs, masks, illegal, switches }
+        let rule = &hops.rule;
+        let parts = hops.masks.par_chunks_mut(arcs).zip(hops.illegal.par_chunks_mut(switches));
+        hops.searched = parts
+            .enumerate()
+            .filter_map(|(block, (masks, illegal))| {
+                if earlier.is_some_and(|earlier| earlier.copy(block, masks, illegal)) {
+                    return None;
+                }
+                Search { graph, rule, masks, illegal, levels: Vec::new() }.run(block);
+                Some(block)
+            })
+            .collect();
+        hops
     }
 
     /// The first pair of switches, both marked in `of`, that only an illegal path joins.
@@ -123,18 +169,51 @@ impl NextHops {
     }
 }
 
+impl Earlier<'_> {
+    /// Whether the earlier search went by the same rule, and links were lost since, none came.
+    fn holds_for(&self, rule: &Rule) -> bool {
+        let (old, links) = (&self.hops.rule, self.links);
+        let weight = |rule: &Rule, arc: usize| rule.weights.as_ref().map_or(1, |w| w[arc]);
+        let same = |new: usize, old_arc: u32| {
+            let old_arc = old_arc as usize;
+            rule.turns[new] == old.turns[old_arc] && weight(rule, new) == weight(old, old_arc)
+        };
+        links.added.is_empty()
+            && rule.phases == old.phases
+            && links.old_arc.iter().enumerate().all(|(new, old_arc)| same(new, *old_arc))
+    }
+
+    /// Takes a block over, if no switch has lost its last best arc to any of its targets: then all distances are as before,
+    /// and with them what is best. False when it has to be searched.
+    fn copy(&self, block: usize, masks: &mut [u64], illegal: &mut [u64]) -> bool {
+        let (old, links) = (self.hops, self.links);
+        let lost_all = links.lost.iter().any(|(s, arc)| {
+            let lost = old.mask(block, *arc as usize);
+            let left = links.kept_of(*s).fold(0, |left, arc| left | old.mask(block, arc as usize));
+            lost & !left != 0
+        });
+        if lost_all {
+            return false;
+        }
+        let from = &old.masks[block * old.arcs..(block + 1) * old.arcs];
+        links.copy_arcs(from, masks);
+        illegal.copy_from_slice(&old.illegal[block * old.switches..(block + 1) * old.switches]);
+        true
+    }
+}
+
 /// One block's search. `levels[l]` holds for each switch the targets that it reaches in exactly l by the phases so far.
 struct Search<'a> {
     graph: &'a SwitchGraph,
-    turns: &'a [u8],
-    weights: Option<&'a [u8]>,
+    rule: &'a Rule,
     masks: &'a mut [u64],
     illegal: &'a mut [u64],
     levels: Vec<Vec<u64>>,
 }
 
 impl Search<'_> {
-    fn run(&mut self, block: usize, phases: &[Phase]) {
+    fn run(&mut self, block: usize) {
+        let phases = &self.rule.phases;
         let count = self.graph.switch_count();
         let first = block * TARGETS;
         let mut start = vec![0_u64; count];
@@ -158,7 +237,7 @@ impl Search<'_> {
 
     /// Relaxes level by level over the arcs of the phase's kind, until nothing new can come.
     fn phase(&mut self, seen: &mut [u64], all: u64, phase: Phase) {
-        let longest = self.weights.map_or(1, |w| w.iter().copied().max().unwrap_or(1).max(1));
+        let longest = self.rule.weights.as_ref().map_or(1, |w| w.iter().copied().max().unwrap_or(1).max(1));
         // A phase of one hop starts from what the phases before it reached only.
         let before = phase.once.then(|| self.levels.clone());
         let levels = before.as_ref().map_or(usize::MAX, |b| b.len() + 1);
@@ -193,10 +272,10 @@ impl Search<'_> {
             let range = self.graph.offsets()[s] as usize..self.graph.offsets()[s + 1] as usize;
             let mut reached = 0;
             for arc in range {
-                if self.turns[arc] & kinds == 0 {
+                if self.rule.turns[arc] & kinds == 0 {
                     continue;
                 }
-                let weight = self.weights.map_or(1, |w| usize::from(w[arc].max(1)));
+                let weight = self.rule.weights.as_ref().map_or(1, |w| usize::from(w[arc].max(1)));
                 let Some(reach) = level.checked_sub(weight).and_then(|level| from.get(level)) else {
                     continue;
                 };
@@ -223,6 +302,7 @@ pub(crate) struct RowChoices<'a> {
     hops: &'a NextHops,
     /// Arc numbers in the order of choice: the first arc to every neighbour, then the second, and so on.
     order: Vec<u32>,
+    base: u32,
     ports: Vec<u8>,
     sets: [[u64; TARGETS]; 4],
 }
@@ -241,22 +321,33 @@ impl<'a> RowChoices<'a> {
         keyed.sort_unstable();
         Self {
             hops,
+            base,
             ports: keyed.iter().map(|(_, i)| arcs[*i as usize].out_port).collect(),
             order: keyed.into_iter().map(|(_, i)| base + i).collect(),
             sets: [[0; TARGETS]; 4],
         }
     }
 
+    /// Number of blocks.
+    pub(crate) fn blocks(&self) -> usize {
+        self.hops.blocks()
+    }
+
     /// Loads the targets of a block.
     pub(crate) fn load(&mut self, block: usize) {
         for (word, arcs) in self.order.chunks(TARGETS).enumerate() {
-            let set = &mut self.sets[word];
-            set.fill(0);
-            for (bit, arc) in arcs.iter().enumerate() {
-                set[bit] = self.hops.mask(block, *arc as usize);
-            }
-            transpose(set);
+            let masks = arcs.iter().map(|arc| self.hops.mask(block, *arc as usize));
+            load_set(&mut self.sets[word], masks);
         }
+    }
+
+    /// The targets of a block for which the choices differ from those of an earlier search, whose arcs of this switch began
+    /// at number `base`.
+    pub(crate) fn differing(&self, block: usize, earlier: &NextHops, base: u32) -> u64 {
+        let pairs = (self.base..).zip(base..).take(self.order.len());
+        pairs.fold(0, |bits, (new, old)| {
+            bits | (self.hops.mask(block, new as usize) ^ earlier.mask(block, old as usize))
+        })
     }
 
     /// The arcs for target `bit` of the block, as a set of positions in the order of choice.
@@ -278,17 +369,49 @@ impl<'a> RowChoices<'a> {
     }
 }
 
+/// Up to this many bits are set one by one, since that is cheaper than transposing all.
+const FEW: u32 = 160;
+
+/// Turns up to 64 masks (targets by arc) into sets (arcs by target).
+fn load_set(set: &mut [u64; TARGETS], masks: impl ExactSizeIterator<Item = u64> + Clone) {
+    let (mut any, mut every, mut bits) = (0, u64::MAX, 0);
+    for mask in masks.clone() {
+        any |= mask;
+        every &= mask;
+        bits += mask.count_ones();
+    }
+    if any == every {
+        // Each target has all arcs or none: a switch below many equal parents.
+        let all = u64::MAX >> (TARGETS - masks.len().max(1));
+        set.iter_mut().enumerate().for_each(|(bit, set)| *set = all & 0_u64.wrapping_sub(any >> bit & 1));
+    } else if bits <= FEW {
+        set.fill(0);
+        for (arc, mask) in masks.enumerate() {
+            let mut mask = mask;
+            while mask != 0 {
+                set[mask.trailing_zeros() as usize] |= 1 << arc;
+                mask &= mask - 1;
+            }
+        }
+    } else {
+        set.fill(0);
+        set.iter_mut().zip(masks).for_each(|(set, mask)| *set = mask);
+        transpose(set);
+    }
+}
+
 /// Transposes a matrix of 64 × 64 bits in place (row i, bit j becomes row j, bit i), by halving blocks.
 fn transpose(rows: &mut [u64; TARGETS]) {
     let mut width = 32;
     let mut mask = 0x0000_0000_ffff_ffff_u64;
     while width != 0 {
-        let mut row = 0;
-        while row < TARGETS {
-            let swap = ((rows[row] >> width) ^ rows[row + width]) & mask;
-            rows[row] ^= swap << width;
-            rows[row + width] ^= swap;
-            row = (row + width + 1) & !width;
+        for pair in rows.chunks_exact_mut(2 * width) {
+            let (upper, lower) = pair.split_at_mut(width);
+            for (upper, lower) in upper.iter_mut().zip(lower) {
+                let swap = ((*upper >> width) ^ *lower) & mask;
+                *upper ^= swap << width;
+                *lower ^= swap;
+            }
         }
         width >>= 1;
         mask ^= mask << width;
@@ -298,6 +421,22 @@ fn transpose(rows: &mut [u64; TARGETS]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sets_are_the_masks_turned_whichever_way_is_taken() {
+        let dense: Vec<u64> = (1..=40_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        let uniform = vec![0x0000_ffff_0ff0_1234; 64];
+        let sparse: Vec<u64> = (0..36).map(|i| 1 << i | 1 << (63 - i)).collect();
+        for masks in [dense, uniform, sparse, vec![], vec![u64::MAX]] {
+            let mut set = [7; TARGETS];
+            load_set(&mut set, masks.iter().copied());
+            for (bit, set) in set.iter().enumerate() {
+                let expected =
+                    masks.iter().enumerate().fold(0, |set, (arc, mask)| set | (mask >> bit & 1) << arc);
+                assert_eq!(*set, expected, "target {bit} of {masks:x?}");
+            }
+        }
+    }
 
     #[test]
     fn transposing_swaps_rows_and_bits() {

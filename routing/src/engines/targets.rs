@@ -5,8 +5,11 @@
 //! choice ⌊rank / Π[s]⌋ mod n on an intact fat tree is D-mod-K (Zahavi 2012): every level looks at another digit of the
 //! rank. Leaves of one subtree get neighbouring ranks. Cost: linear in the links, times the number of levels.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
+use super::next_hops::TARGETS;
 use super::slots::Slots;
 use crate::fabric::{SwitchGraph, SwitchIndex};
 
@@ -33,6 +36,8 @@ pub(crate) struct Targets {
     flat: bool,
     offsets: Vec<u32>,
     targets: Vec<Target>,
+    /// For each switch, first LID and number of LIDs of its end ports where they follow one another, else 0.
+    spans: Vec<(u16, u16)>,
 }
 
 impl Targets {
@@ -47,13 +52,43 @@ impl Targets {
         let ordinal = ordinals(graph, level);
         let (offsets, targets) = ranked_targets(graph, &ordinal);
         let flat = level.iter().all(|l| *l == 0 || *l == u16::MAX);
-        Self { divider, slots: Slots::new(graph, level), flat, offsets, targets }
+        let mut this =
+            Self { divider, slots: Slots::new(graph, level), flat, offsets, targets, spans: Vec::new() };
+        this.spans = (0..graph.switch_count() as u32).map(|s| span(this.of(s))).collect();
+        this
     }
 
     /// What a switch adds to the quotient: nothing in a tree, whose levels look at different digits of the rank already; in a
     /// flat fabric its number, lest all switches of a path choose alike.
     pub(crate) fn shift(&self, switch: SwitchIndex) -> u32 {
         if self.flat { switch } else { 0 }
+    }
+
+    /// The LIDs of a switch's end ports, where they follow one another.
+    pub(crate) fn span(&self, switch: SwitchIndex) -> Option<Range<usize>> {
+        let (first, count) = self.spans[switch as usize];
+        (count > 0).then(|| usize::from(first)..usize::from(first) + usize::from(count))
+    }
+
+    /// The LIDs of a switch's end ports.
+    pub(crate) fn lids_of(&self, switch: SwitchIndex) -> impl Iterator<Item = usize> + '_ {
+        self.of(switch).iter().flat_map(|t| usize::from(t.lid)..usize::from(t.lid) + usize::from(t.lids))
+    }
+
+    /// For each block of 64 switches, those whose end ports are ranked otherwise than before.
+    pub(crate) fn moved_from(&self, old: &Self) -> Vec<u64> {
+        let mut moved = vec![0; self.spans.len().div_ceil(TARGETS)];
+        for s in (0..self.spans.len()).filter(|s| self.of(*s as u32) != old.of(*s as u32)) {
+            moved[s / TARGETS] |= 1 << (s % TARGETS);
+        }
+        moved
+    }
+
+    /// Whether a switch deals what it did not lose as before.
+    pub(crate) fn spreads_alike(&self, old: &Self, s: SwitchIndex) -> bool {
+        self.divider[s as usize] == old.divider[s as usize]
+            && self.shift(s) == old.shift(s)
+            && self.slots.of(s) == old.slots.of(s)
     }
 
     /// The end ports of a switch, its own first, then by port.
@@ -74,6 +109,13 @@ pub(crate) fn hosts_in_tree_order(graph: &SwitchGraph) -> Vec<u32> {
         (ordinal[d.switch as usize], d.port, d.lid)
     });
     hosts
+}
+
+fn span(targets: &[Target]) -> (u16, u16) {
+    let first = targets.iter().map(|t| t.lid).min().unwrap_or(0);
+    let end = targets.iter().map(|t| t.lid.saturating_add(t.lids)).max().unwrap_or(0);
+    let count = targets.iter().fold(0_u16, |count, t| count.saturating_add(t.lids));
+    if end - first == count { (first, count) } else { (0, 0) }
 }
 
 /// Breadth-first distance from the switches with hosts (from all switches with any end port when there are no hosts).

@@ -42,9 +42,7 @@ impl RoutingEngine for TorusTwoQos {
         let targets = Targets::new(graph);
         let mut routes = Routes::empty(NAME, graph);
         let mut sl = LftMatrix::new(graph.switch_count(), graph.top_lid());
-        let stride = sl.stride();
-        let rows =
-            routes.lfts.entries_mut().par_chunks_mut(stride).zip(sl.entries_mut().par_chunks_mut(stride));
+        let rows = routes.lfts.par_rows_mut().zip(sl.par_rows_mut());
         rows.enumerate().for_each(|(s, (lfts, sls))| {
             for target in 0..graph.switch_count() as u32 {
                 fill(&torus, &targets, s as u32, target, lfts, sls);

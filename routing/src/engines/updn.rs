@@ -13,8 +13,8 @@
 //! - VLs: 1. Cost: as `minhop`.
 //! - Source: Schroeder et al., Autonet (1991).
 
-use super::fill::fill;
-use super::next_hops::{NextHops, Turn};
+use super::fill::Basis;
+use super::next_hops::{Earlier, NextHops, Turn};
 use super::ranks::{Ranks, roots};
 use super::targets::{Targets, levels_from_hosts};
 use super::{RoutingEngine, RoutingError, RoutingInput};
@@ -31,21 +31,27 @@ impl RoutingEngine for UpDown {
     }
 
     fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
-        let mut roots = roots(graph, &input.root_guids).ok_or_else(|| RoutingError::Unsuitable {
-            engine: "updn",
-            reason: format!("none of the {} root GUIDs is a switch of this fabric", input.root_guids.len()),
-        })?;
-        let mut ranks = Ranks::new(graph, &mut roots, &input.ids);
-        let mut hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc));
-        if hops.first_detour(&with_hosts(graph)).is_some() {
-            ranks.join(graph);
-            hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc));
-        }
-        let targets = Targets::with_levels(graph, &ranks.levels());
-        let mut routes = Routes::empty(self.name(), graph);
-        fill(graph, &targets, &hops, &mut routes.lfts);
-        Ok(routes)
+        Ok(basis(graph, input, None)?.routes(self.name(), graph))
     }
+}
+
+/// What the tables of `updn` are filled from.
+pub(super) fn basis(
+    graph: &SwitchGraph,
+    input: &RoutingInput,
+    earlier: Option<Earlier<'_>>,
+) -> Result<Basis, RoutingError> {
+    let mut roots = roots(graph, &input.root_guids).ok_or_else(|| RoutingError::Unsuitable {
+        engine: "updn",
+        reason: format!("none of the {} root GUIDs is a switch of this fabric", input.root_guids.len()),
+    })?;
+    let mut ranks = Ranks::new(graph, &mut roots, &input.ids);
+    let mut hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc), earlier);
+    if hops.first_detour(&with_hosts(graph)).is_some() {
+        ranks.join(graph);
+        hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc), earlier);
+    }
+    Ok(Basis { hops, targets: Targets::with_levels(graph, &ranks.levels()) })
 }
 
 /// The engine `dnup`.
@@ -58,29 +64,35 @@ impl RoutingEngine for DownUp {
     }
 
     fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
-        let level = levels_from_hosts(graph);
-        let mut leaves: Vec<SwitchIndex> =
-            (0..graph.switch_count() as u32).filter(|s| level[*s as usize] == 0).collect();
-        if leaves.is_empty() {
-            let reason = "no switch has a host".into();
-            return Err(RoutingError::Unsuitable { engine: "dnup", reason });
-        }
-        let ranks = Ranks::new(graph, &mut leaves, &input.ids);
-        // Away from the hosts comes first here: what `ranks` calls down.
-        let turned = |arc| match ranks.turn(graph, arc) {
-            Turn::Down => Turn::Up,
-            _ => Turn::Down,
-        };
-        let hops = NextHops::up_down(graph, &turned);
-        check_hosts(graph, &hops)?;
-        let targets = Targets::with_levels(graph, &ranks.rank);
-        let mut routes = Routes::empty(self.name(), graph);
-        fill(graph, &targets, &hops, &mut routes.lfts);
-        Ok(routes)
+        Ok(basis_from_hosts(graph, input, None)?.routes(self.name(), graph))
     }
 }
 
-fn with_hosts(graph: &SwitchGraph) -> Vec<bool> {
+/// What the tables of `dnup` are filled from.
+pub(super) fn basis_from_hosts(
+    graph: &SwitchGraph,
+    input: &RoutingInput,
+    earlier: Option<Earlier<'_>>,
+) -> Result<Basis, RoutingError> {
+    let level = levels_from_hosts(graph);
+    let mut leaves: Vec<SwitchIndex> =
+        (0..graph.switch_count() as u32).filter(|s| level[*s as usize] == 0).collect();
+    if leaves.is_empty() {
+        let reason = "no switch has a host".into();
+        return Err(RoutingError::Unsuitable { engine: "dnup", reason });
+    }
+    let ranks = Ranks::new(graph, &mut leaves, &input.ids);
+    // Away from the hosts comes first here: what `ranks` calls down.
+    let turned = |arc| match ranks.turn(graph, arc) {
+        Turn::Down => Turn::Up,
+        _ => Turn::Down,
+    };
+    let hops = NextHops::up_down(graph, &turned, earlier);
+    check_hosts(graph, &hops)?;
+    Ok(Basis { hops, targets: Targets::with_levels(graph, &ranks.rank) })
+}
+
+pub(super) fn with_hosts(graph: &SwitchGraph) -> Vec<bool> {
     let mut with_hosts = vec![false; graph.switch_count()];
     for d in graph.destinations().iter().filter(|d| d.host) {
         with_hosts[d.switch as usize] = true;

@@ -5,11 +5,13 @@
 //! [`SwitchGraph`] made from it.
 
 mod degraded;
+mod link_change;
 mod model;
 mod switch_graph;
 #[cfg(test)]
 pub(crate) mod testing;
 
 pub use degraded::degraded_links;
+pub use link_change::LinkChange;
 pub use model::{Fabric, FabricError, Link, Node, NodeId, Port, PortRef, SwitchFacts};
 pub use switch_graph::{Arc, Destination, SwitchGraph, SwitchIndex};

@@ -215,6 +215,11 @@ impl SwitchGraph {
         self.switches[switch as usize]
     }
 
+    /// The number of the switch with a NodeGUID.
+    pub fn find(&self, guid: Guid) -> Option<SwitchIndex> {
+        self.guids.binary_search(&guid).ok().map(|index| index as SwitchIndex)
+    }
+
     /// The number of a switch's node; `None` for anything that is no switch.
     pub fn index_of(&self, node: NodeId) -> Option<SwitchIndex> {
         self.index_of.get(node.index()).copied().filter(|i| *i != u32::MAX)

@@ -43,40 +43,51 @@ impl ChannelGraph<'_> {
     }
 }
 
-/// A cycle as the channels along it, `None` when there is none.
-pub(super) fn find(
-    network: &Network<'_>,
-    lanes: &Lanes<'_>,
-    dependencies: &Dependencies,
-) -> Option<Vec<Vertex>> {
+/// The verdict on a channel dependency graph.
+#[derive(Clone, Debug)]
+pub(super) enum Order {
+    /// A height for each channel, below that of every channel it waits for: the proof that there is no cycle.
+    Heights(Vec<u32>),
+    /// The channels along a cycle.
+    Cycle(Vec<Vertex>),
+}
+
+/// Steps between heights of the first proof, so that channels that come later find room in between.
+const STEP: u32 = 1 << 10;
+
+/// Looks for a cycle.
+pub(super) fn find(network: &Network<'_>, lanes: &Lanes<'_>, dependencies: &Dependencies) -> Order {
     let graph = ChannelGraph { network, lanes, dependencies };
-    let mut left = peel_forward(&graph);
+    let (mut left, heights) = peel_forward(&graph);
     if left.iter().all(|l| !l) {
-        return None;
+        return Order::Heights(heights);
     }
     peel_backward(&graph, &mut left);
     let cycle = shortest(&graph, &left);
-    Some(cycle.into_iter().map(|v| ((v % graph.arcs()) as u32, v / graph.arcs())).collect())
+    Order::Cycle(cycle.into_iter().map(|v| ((v % graph.arcs()) as u32, v / graph.arcs())).collect())
 }
 
-/// Which channels are left when those that nothing leads to are taken away again and again.
-fn peel_forward(graph: &ChannelGraph<'_>) -> Vec<bool> {
+/// Which channels are left when those that nothing leads to are taken away again and again, and the heights of the others.
+fn peel_forward(graph: &ChannelGraph<'_>) -> (Vec<bool>, Vec<u32>) {
     let mut incoming = vec![0_u32; graph.len()];
     for v in 0..graph.len() {
         graph.for_each_next(v, |next| incoming[next] += 1);
     }
     let mut ready: Vec<usize> = (0..graph.len()).filter(|v| incoming[*v] == 0).collect();
     let mut left = vec![true; graph.len()];
+    let mut heights = vec![STEP; graph.len()];
     while let Some(v) = ready.pop() {
         left[v] = false;
+        let above = heights[v].saturating_add(STEP);
         graph.for_each_next(v, |next| {
+            heights[next] = heights[next].max(above);
             incoming[next] -= 1;
             if incoming[next] == 0 {
                 ready.push(next);
             }
         });
     }
-    left
+    (left, heights)
 }
 
 /// Takes away what leads to nothing that is left.

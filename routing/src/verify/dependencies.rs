@@ -66,6 +66,12 @@ impl<'a> Lanes<'a> {
         if sl < 16 { usize::from(sl) } else { 0 }
     }
 
+    /// The VL of all packets to `lid`, where it depends on nothing else.
+    pub(super) fn only_vl(&self, lid: usize) -> Option<usize> {
+        let by_source = matches!(self.routes.sl, PathSl::BySourceSwitch(_));
+        self.uniform_vl(self.sl(0, lid)).filter(|vl| !by_source && *vl < self.vls)
+    }
+
     /// The VL that an SL means on every link, when that is so.
     pub(super) fn uniform_vl(&self, sl: usize) -> Option<usize> {
         self.uniform.map(|map| usize::from(map[sl]))
@@ -99,7 +105,7 @@ fn used_sls(sl: &PathSl) -> Box<dyn Iterator<Item = u8> + '_> {
 }
 
 /// The sets of one kind of traffic.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Dependencies {
     arcs: usize,
     words: usize,
@@ -130,6 +136,17 @@ impl Dependencies {
                 })
             })
         })
+    }
+
+    /// Takes the set of an arc over from that of `from_arc` in `from`, on lane 0.
+    pub(super) fn copy_of(&mut self, arc: u32, from: &Self, from_arc: u32) {
+        let (to, first) = (arc as usize * self.words, from_arc as usize * from.words);
+        self.bits[to..to + self.words].copy_from_slice(&from.bits[first..first + from.words]);
+    }
+
+    /// Whether a dependency is there.
+    pub(super) fn contains(&self, lane: usize, arc: u32, next: usize) -> bool {
+        self.bits[(lane * self.arcs + arc as usize) * self.words + next / 64] >> (next % 64) & 1 == 1
     }
 
     /// Number of dependencies.

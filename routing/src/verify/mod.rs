@@ -16,6 +16,7 @@ mod dependencies;
 pub mod mixture;
 mod network;
 mod report;
+mod standing;
 #[cfg(test)]
 mod tests;
 pub mod transition;
@@ -25,8 +26,11 @@ use rayon::prelude::*;
 
 pub use report::{Balance, Channel, Counts, CreditLoop, Fault, FaultKind, Hop, Hops, Report};
 
+pub use standing::{Standing, check_from};
+
 use crate::fabric::SwitchGraph;
 use crate::routes::{LFT_BLOCK, Routes};
+use cycle::Order;
 use dependencies::Lanes;
 use network::Network;
 use walk::Tally;
@@ -45,19 +49,33 @@ pub fn check(graph: &SwitchGraph, routes: &Routes, options: Options) -> Report {
     let network = Network::new(graph);
     let lanes = Lanes::new(&network, routes, options.data_vls);
     let blocks = usize::from(graph.top_lid()) / LFT_BLOCK + 1;
-    let share = blocks.div_ceil(rayon::current_num_threads() * 4).max(1);
-    let tally = (0..blocks)
-        .collect::<Vec<_>>()
+    let tally = walk_all(&network, routes, &lanes, &vec![u64::MAX; blocks]);
+    let orders = orders(&network, &lanes, &tally);
+    report::make(&network, routes, &lanes, &tally, (&orders.0, &orders.1), options)
+}
+
+/// Walks the LIDs that `wanted` names, 64 for each block.
+fn walk_all(network: &Network<'_>, routes: &Routes, lanes: &Lanes<'_>, wanted: &[u64]) -> Tally {
+    let blocks: Vec<usize> = (0..wanted.len()).filter(|block| wanted[*block] != 0).collect();
+    let share = blocks.len().div_ceil(rayon::current_num_threads() * 4).max(1);
+    let mut tally = blocks
         .par_chunks(share)
         .map(|blocks| {
-            let mut tally = Tally::new(&network, &lanes);
-            let mut walker = walk::Walker::new(&network, routes, &lanes);
+            let mut tally = Tally::new(network, lanes);
+            let mut walker = walk::Walker::new(network, routes, lanes);
             for block in blocks {
-                walker.block(*block, &mut tally);
+                walker.block(*block, wanted[*block], &mut tally);
             }
             tally
         })
         .reduce_with(Tally::merge)
-        .unwrap_or_else(|| Tally::new(&network, &lanes));
-    report::make(&network, routes, &lanes, &tally, options)
+        .unwrap_or_else(|| Tally::new(network, lanes));
+    let Tally { hosts, all, .. } = &mut tally;
+    all.merge(hosts);
+    tally
+}
+
+/// Proofs or cycles for traffic between hosts, and for all.
+fn orders(network: &Network<'_>, lanes: &Lanes<'_>, tally: &Tally) -> (Order, Order) {
+    rayon::join(|| cycle::find(network, lanes, &tally.hosts), || cycle::find(network, lanes, &tally.all))
 }

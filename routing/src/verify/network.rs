@@ -16,6 +16,14 @@ pub(super) enum Exit {
 const NOTHING: u32 = u32::MAX;
 const END: u32 = u32::MAX - 1;
 
+/// What lies behind a port in the form that hot loops read: the arc, or a code, and the switch behind it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub arc: u32,
+    /// `u32::MAX` when there is no switch.
+    pub to: SwitchIndex,
+}
+
 /// Flat tables made from a [`SwitchGraph`].
 pub(super) struct Network<'a> {
     /// The graph.
@@ -27,26 +35,27 @@ pub(super) struct Network<'a> {
     /// For each switch, the ports with hosts.
     pub host_ports: Vec<Vec<u8>>,
     ports: usize,
-    exits: Vec<u32>,
+    exits: Vec<Step>,
 }
 
 impl<'a> Network<'a> {
     pub(super) fn new(graph: &'a SwitchGraph) -> Self {
         let count = graph.switch_count();
         let most = (0..count as u32).map(|s| usize::from(graph.num_ports(s))).max().unwrap_or(0);
-        let ports = (most + 1).next_power_of_two();
-        let mut exits = vec![NOTHING; count * ports];
+        let ports = most + 1;
+        let mut exits = vec![Step { arc: NOTHING, to: u32::MAX }; count * ports];
         let mut from = Vec::with_capacity(graph.all_arcs().len());
         for s in 0..count as u32 {
             for arc in graph.arcs(s) {
-                exits[s as usize * ports + usize::from(arc.out_port)] = from.len() as u32;
+                let step = Step { arc: from.len() as u32, to: arc.to };
+                exits[s as usize * ports + usize::from(arc.out_port)] = step;
                 from.push(s);
             }
         }
         let mut owner = vec![NOTHING; usize::from(graph.top_lid()) + 1];
         let mut host_ports = vec![Vec::new(); count];
         for (index, d) in graph.destinations().iter().enumerate() {
-            exits[d.switch as usize * ports + usize::from(d.port)] = END;
+            exits[d.switch as usize * ports + usize::from(d.port)] = Step { arc: END, to: u32::MAX };
             if d.host {
                 host_ports[d.switch as usize].push(d.port);
             }
@@ -69,11 +78,21 @@ impl<'a> Network<'a> {
         if usize::from(port) >= self.ports {
             return Exit::Nothing;
         }
-        match self.exits[switch as usize * self.ports + usize::from(port)] {
+        match self.exits[switch as usize * self.ports + usize::from(port)].arc {
             NOTHING => Exit::Nothing,
             END => Exit::End,
             arc => Exit::Arc(arc),
         }
+    }
+
+    /// The arc and switch behind `port` of `switch`, if there is one.
+    #[inline]
+    pub(super) fn step(&self, switch: SwitchIndex, port: u8) -> Option<Step> {
+        if usize::from(port) >= self.ports {
+            return None;
+        }
+        let step = self.exits[switch as usize * self.ports + usize::from(port)];
+        (step.to != u32::MAX).then_some(step)
     }
 
     /// The switch that an arc leads to.
@@ -81,7 +100,8 @@ impl<'a> Network<'a> {
         self.graph.all_arcs()[arc as usize].to
     }
 
-    /// Hops from every switch to `target`, `u16::MAX` where there is no path. Links are taken to work both ways.
+    /// Hops from every switch to `target`, `u16::MAX` where there is no path, and in `queue` the switches that have one in
+    /// order of rising hops. Links are taken to work both ways.
     pub(super) fn distances(&self, target: SwitchIndex, distance: &mut Vec<u16>, queue: &mut Vec<u32>) {
         distance.clear();
         distance.resize(self.graph.switch_count(), u16::MAX);

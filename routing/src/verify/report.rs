@@ -6,7 +6,7 @@ use mad::types::Guid;
 use serde::Serialize;
 
 use super::Options;
-use super::cycle;
+use super::cycle::{self, Order};
 use super::dependencies::{Dependencies, Lanes};
 use super::network::{Exit, Network};
 use super::walk::Tally;
@@ -246,12 +246,12 @@ pub(super) fn make(
     routes: &Routes,
     lanes: &Lanes<'_>,
     tally: &Tally,
+    (hosts, all): (&Order, &Order),
     options: Options,
 ) -> Report {
     let counts = |kind: usize| Counts { walks: tally.walks[kind], arrived: tally.arrived[kind] };
-    let credit_loop = credit_loop(network, lanes, &tally.hosts);
-    let management_credit_loop =
-        credit_loop.clone().or_else(|| self::credit_loop(network, lanes, &tally.all));
+    let credit_loop = loop_of(network, hosts);
+    let management_credit_loop = credit_loop.clone().or_else(|| loop_of(network, all));
     Report {
         engine: routes.engine.clone(),
         switches: network.graph.switch_count(),
@@ -300,7 +300,7 @@ fn hops(tally: &Tally) -> Hops {
     let count: u64 = tally.histogram.iter().sum();
     let used = tally.histogram.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
     Hops {
-        longest: tally.longest,
+        longest: tally.longest(),
         mean: if count == 0 { 0.0 } else { sum as f64 / count as f64 },
         histogram: tally.histogram[..used].to_vec(),
         detours: tally.detours,
@@ -331,7 +331,12 @@ pub(super) fn credit_loop(
     lanes: &Lanes<'_>,
     dependencies: &Dependencies,
 ) -> Option<CreditLoop> {
-    let cycle = cycle::find(network, lanes, dependencies)?;
+    loop_of(network, &cycle::find(network, lanes, dependencies))
+}
+
+/// What a verdict says, in words.
+fn loop_of(network: &Network<'_>, order: &Order) -> Option<CreditLoop> {
+    let Order::Cycle(cycle) = order else { return None };
     let channel = |(arc, vl): (u32, usize)| {
         let ends = network.graph.all_arcs()[arc as usize];
         Channel {
@@ -340,5 +345,5 @@ pub(super) fn credit_loop(
             vl: vl as u8,
         }
     };
-    Some(CreditLoop { channels: cycle.into_iter().map(channel).collect() })
+    Some(CreditLoop { channels: cycle.iter().copied().map(channel).collect() })
 }

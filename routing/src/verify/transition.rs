@@ -136,6 +136,9 @@ fn changed_columns(graph: &SwitchGraph, old: &LftMatrix, new: &LftMatrix) -> Vec
     let differing: Vec<Vec<u16>> = (0..graph.switch_count() as u32)
         .into_par_iter()
         .map(|s| {
+            if new.shares_row(s, old) {
+                return Vec::new();
+            }
             let differs = |b: &usize| block_of(old, s, *b) != block_of(new, s, *b);
             (0..blocks).filter(differs).map(|b| b as u16).collect()
         })

@@ -14,6 +14,7 @@ const FAULT: u16 = u16::MAX - 16;
 pub(super) const HISTOGRAM: usize = 64;
 
 /// What was met so far. Sums, unions and minima only, so that the order of blocks makes no difference.
+#[derive(Clone, Debug)]
 pub(super) struct Tally {
     /// Walks from every switch with a path: to hosts, and to switches and their parts.
     pub walks: [u64; 2],
@@ -29,8 +30,8 @@ pub(super) struct Tally {
     pub stray: u64,
     /// Hops of walks between hosts' switches, the last counts all longer ones.
     pub histogram: [u64; HISTOGRAM],
-    /// The most hops of any walk that arrived.
-    pub longest: u16,
+    /// Walks that arrived, by hops.
+    pub reach: Vec<u64>,
     /// Walks that take more hops than needed, and the hops too many.
     pub detours: u64,
     pub extra_hops: u64,
@@ -54,7 +55,7 @@ impl Tally {
             unconnected: 0,
             stray: 0,
             histogram: [0; HISTOGRAM],
-            longest: 0,
+            reach: Vec::new(),
             detours: 0,
             extra_hops: 0,
             load: vec![0; arcs],
@@ -77,7 +78,7 @@ impl Tally {
         self.unconnected += other.unconnected;
         self.stray += other.stray;
         self.histogram.iter_mut().zip(other.histogram).for_each(|(a, b)| *a += b);
-        self.longest = self.longest.max(other.longest);
+        add(&mut self.reach, &other.reach);
         self.detours += other.detours;
         self.extra_hops += other.extra_hops;
         self.load.iter_mut().zip(other.load).for_each(|(a, b)| *a += b);
@@ -86,6 +87,41 @@ impl Tally {
         self.all.merge(&other.all);
         self
     }
+
+    /// Takes the sums of `other` away; what is no sum (the first fault, dependencies) stays.
+    pub(super) fn subtract(&mut self, other: &Self) {
+        for kind in 0..2 {
+            self.walks[kind] -= other.walks[kind];
+            self.arrived[kind] -= other.arrived[kind];
+        }
+        self.faults.iter_mut().zip(other.faults).for_each(|(a, b)| *a -= b);
+        self.unconnected -= other.unconnected;
+        self.stray -= other.stray;
+        self.histogram.iter_mut().zip(other.histogram).for_each(|(a, b)| *a -= b);
+        self.reach.iter_mut().zip(&other.reach).for_each(|(a, b)| *a -= b);
+        self.detours -= other.detours;
+        self.extra_hops -= other.extra_hops;
+        self.load.iter_mut().zip(&other.load).for_each(|(a, b)| *a -= b);
+        self.bad_vls -= other.bad_vls;
+    }
+
+    /// The most hops of any walk that arrived.
+    pub(super) fn longest(&self) -> u16 {
+        self.reach.iter().rposition(|count| *count > 0).unwrap_or(0) as u16
+    }
+
+    fn arrived_after(&mut self, hops: u16, walks: u64) {
+        let hops = usize::from(hops);
+        if self.reach.len() <= hops {
+            self.reach.resize(hops + 1, 0);
+        }
+        self.reach[hops] += walks;
+    }
+}
+
+fn add(sums: &mut Vec<u64>, other: &[u64]) {
+    sums.resize(sums.len().max(other.len()), 0);
+    sums.iter_mut().zip(other).for_each(|(a, b)| *a += b);
 }
 
 /// Scratch space of one thread.
@@ -106,7 +142,13 @@ pub(super) struct Walker<'a> {
     senders: Vec<u32>,
     distance: Vec<u16>,
     distance_of: SwitchIndex,
+    /// Switches in order of rising distance.
     queue: Vec<u32>,
+    /// Switches by distance, and those of them with hosts.
+    near: Vec<u64>,
+    near_hosts: Vec<u64>,
+    /// The switch behind each arc of `next`.
+    to: Vec<SwitchIndex>,
     flows: Flows,
 }
 
@@ -140,12 +182,15 @@ impl<'a> Walker<'a> {
             distance: Vec::new(),
             distance_of: u32::MAX,
             queue: Vec::new(),
+            near: Vec::new(),
+            near_hosts: Vec::new(),
+            to: vec![u32::MAX; count],
             flows,
         }
     }
 
-    /// Checks the 64 LIDs of a block.
-    pub(super) fn block(&mut self, block: usize, tally: &mut Tally) {
+    /// Checks those of the 64 LIDs of a block that `wanted` names.
+    pub(super) fn block(&mut self, block: usize, wanted: u64, tally: &mut Tally) {
         let first = block * LFT_BLOCK;
         for (s, entries) in self.entries.iter_mut().enumerate() {
             let known = s < self.routes.lfts.switch_count();
@@ -155,7 +200,7 @@ impl<'a> Walker<'a> {
                 None => entries.fill(NO_PORT),
             }
         }
-        for offset in 0..LFT_BLOCK {
+        for offset in (0..LFT_BLOCK).filter(|offset| wanted >> offset & 1 == 1) {
             match self.network.owner(first + offset) {
                 Some(owner) => self.lid(first + offset, offset, owner, tally),
                 None => {
@@ -168,8 +213,12 @@ impl<'a> Walker<'a> {
 
     fn lid(&mut self, lid: usize, offset: usize, owner: &Destination, tally: &mut Tally) {
         if self.distance_of != owner.switch {
-            self.distance_of = owner.switch;
-            self.network.distances(owner.switch, &mut self.distance, &mut self.queue);
+            self.measure(owner.switch);
+        }
+        if let Some(vl) = self.lanes.only_vl(lid)
+            && self.all_shortest(offset, owner)
+        {
+            return self.add_shortest(vl, owner, tally);
         }
         self.hops.fill(UNKNOWN);
         for s in 0..self.hops.len() as u32 {
@@ -181,6 +230,70 @@ impl<'a> Walker<'a> {
         self.sort_by_hops();
         self.add_loads(owner, tally);
         self.add_dependencies(lid, owner, tally);
+    }
+
+    fn measure(&mut self, target: SwitchIndex) {
+        self.distance_of = target;
+        self.network.distances(target, &mut self.distance, &mut self.queue);
+        let longest = self.queue.last().map_or(0, |s| usize::from(self.distance[*s as usize]));
+        for counts in [&mut self.near, &mut self.near_hosts] {
+            counts.clear();
+            counts.resize(longest + 1, 0);
+        }
+        for s in &self.queue {
+            let distance = usize::from(self.distance[*s as usize]);
+            self.near[distance] += 1;
+            self.near_hosts[distance] += u64::from(!self.network.host_ports[*s as usize].is_empty());
+        }
+    }
+
+    /// Whether every switch with a way sends the LID one hop nearer to its owner. Then all walks arrive, and in the fewest hops:
+    /// no walk has to be followed.
+    fn all_shortest(&mut self, offset: usize, owner: &Destination) -> bool {
+        if self.entries[owner.switch as usize][offset] != owner.port {
+            return false;
+        }
+        for s in &self.queue[1..] {
+            let at = *s as usize;
+            let Some(step) = self.network.step(*s, self.entries[at][offset]) else { return false };
+            if self.distance[step.to as usize].wrapping_add(1) != self.distance[at] {
+                return false;
+            }
+            self.next[at] = step.arc;
+            self.to[at] = step.to;
+        }
+        true
+    }
+
+    /// Adds up a LID that [`Walker::all_shortest`] found right, on one VL from everywhere.
+    fn add_shortest(&mut self, vl: usize, owner: &Destination, tally: &mut Tally) {
+        let (reached, kind) = (self.queue.len() as u64, usize::from(!owner.host));
+        tally.walks[kind] += reached;
+        tally.arrived[kind] += reached;
+        tally.unconnected += self.distance.len() as u64 - reached;
+        add(&mut tally.reach, &self.near);
+        if owner.host {
+            for (hops, count) in self.near_hosts.iter().enumerate() {
+                tally.histogram[hops.min(HISTOGRAM - 1)] += count;
+            }
+            let senders = self.near_hosts.iter().sum::<u64>();
+            tally.bad_vls += if vl >= self.lanes.available { senders } else { 0 };
+        }
+        let of_host = |ports: &Vec<u8>| if owner.host { ports.len() as u32 } else { 0 };
+        self.senders.iter_mut().zip(&self.network.host_ports).for_each(|(n, ports)| *n = of_host(ports));
+        let offsets = self.network.graph.offsets();
+        for s in self.queue[1..].iter().rev() {
+            let (arc, to) = (self.next[*s as usize], self.to[*s as usize] as usize);
+            let senders = self.senders[*s as usize];
+            tally.load[arc as usize] += senders;
+            self.senders[to] += senders;
+            if self.to[*s as usize] != owner.switch {
+                let place = (self.next[to] - offsets[to]) as usize;
+                // What hosts send is added to all that is sent in the end.
+                let sets = if senders > 0 { &mut tally.hosts } else { &mut tally.all };
+                sets.add(vl, arc, place);
+            }
+        }
     }
 
     /// Follows the LID from `start` to a switch whose hops are known, and writes them down on the way back.
@@ -240,7 +353,7 @@ impl<'a> Walker<'a> {
             }
             tally.walks[kind] += 1;
             tally.arrived[kind] += 1;
-            tally.longest = tally.longest.max(*hops);
+            tally.arrived_after(*hops, 1);
             if *hops > fewest {
                 tally.detours += 1;
                 tally.extra_hops += u64::from(*hops - fewest);

@@ -1,0 +1,146 @@
+//! The next tables from those in force: only what depends on a link that was lost is computed anew.
+//!
+//! For engines whose entries depend on their own switch and target only (`minhop`, `updn`, `dnup`, `ftree`). The result is
+//! the one that they compute from nothing, always (B24): what is taken over is proved unchanged first. Cost after one
+//! lost link: a pass over the graph, a copy of the best first arcs, and the entries of the targets whose best arcs changed.
+
+use std::sync::Arc;
+
+use super::fill::{Basis, refill};
+use super::next_hops::Earlier;
+use super::{NO_FALLBACK, RoutingError, RoutingInput, by_name, ftree, minhop, updn};
+use crate::fabric::{LinkChange, SwitchGraph};
+use crate::routes::{LftMatrix, Routes};
+
+/// What is kept of a run.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    engine: &'static str,
+    graph: Arc<SwitchGraph>,
+    basis: Arc<Basis>,
+    lfts: LftMatrix,
+}
+
+/// What a chain of engines came to.
+#[derive(Debug)]
+pub struct Chained {
+    /// The first tables.
+    pub routes: Routes,
+    /// Why the engines before refused.
+    pub refused: Vec<RoutingError>,
+    /// For the next run; `None` where the engine has no use for it.
+    pub standing: Option<Standing>,
+}
+
+type MakeBasis = fn(&SwitchGraph, &RoutingInput, Option<Earlier<'_>>) -> Result<Basis, RoutingError>;
+
+fn maker(engine: &str) -> Option<MakeBasis> {
+    match engine {
+        "minhop" => Some(minhop::basis),
+        "updn" => Some(updn::basis),
+        "dnup" => Some(updn::basis_from_hosts),
+        "ftree" => Some(ftree::basis),
+        _ => None,
+    }
+}
+
+/// Tries engines in order and returns the first tables, like [`super::route_chain`], beginning from what stands.
+///
+/// # Errors
+/// The reasons of all when none could route; an unknown name counts as a refusal.
+pub fn route_chain_from<S: AsRef<str>>(
+    chain: &[S],
+    graph: &Arc<SwitchGraph>,
+    input: &RoutingInput,
+    standing: Option<&Standing>,
+) -> Result<Chained, Vec<RoutingError>> {
+    let fallback = !chain.iter().any(|name| name.as_ref() == NO_FALLBACK);
+    let named = chain.iter().map(AsRef::as_ref).filter(|name| *name != NO_FALLBACK);
+    let mut refused = Vec::new();
+    for name in named.chain(fallback.then_some("minhop")) {
+        match route(name, graph, input, standing) {
+            Ok((routes, standing)) => return Ok(Chained { routes, refused, standing }),
+            Err(error) => refused.push(error),
+        }
+    }
+    Err(refused)
+}
+
+fn route(
+    name: &str,
+    graph: &Arc<SwitchGraph>,
+    input: &RoutingInput,
+    standing: Option<&Standing>,
+) -> Result<(Routes, Option<Standing>), RoutingError> {
+    let engine = by_name(name)?;
+    let Some(make) = maker(engine.name()) else { return Ok((engine.route(graph, input)?, None)) };
+    let same = standing.filter(|standing| standing.engine == engine.name());
+    let links = same.and_then(|standing| Some((standing, LinkChange::between(&standing.graph, graph)?)));
+    let earlier = links.as_ref().map(|(standing, links)| Earlier { hops: &standing.basis.hops, links });
+    let basis = make(graph, input, earlier)?;
+    let routes = match &links {
+        Some((standing, links)) => {
+            let mut routes = Routes::empty(engine.name(), graph);
+            routes.lfts = standing.lfts.clone();
+            refill(graph, (&standing.basis, &standing.graph), &basis, links, &mut routes.lfts);
+            routes
+        }
+        None => basis.routes(engine.name(), graph),
+    };
+    let standing = Standing {
+        engine: engine.name(),
+        graph: Arc::clone(graph),
+        basis: Arc::new(basis),
+        lfts: routes.lfts.clone(),
+    };
+    Ok((routes, Some(standing)))
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::seq::IndexedRandom;
+    use rand_pcg::Pcg64Mcg;
+
+    use super::*;
+    use crate::engines::testing::random_fabrics;
+    use crate::fabric::{Fabric, Link};
+
+    /// Cables go one after another and come back; the tables are those from nothing after each step.
+    #[test]
+    fn b24_tables_from_those_in_force_are_the_tables_from_nothing() {
+        let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(7);
+        println!("SEED={seed}");
+        let mut random = Pcg64Mcg::new(seed);
+        let mut kept_rows = 0;
+        for (name, whole) in random_fabrics() {
+            for engine in ["minhop", "updn", "dnup", "ftree"] {
+                let mut fabrics: Vec<Fabric> = vec![whole.clone()];
+                for _ in 0..3 {
+                    let mut fabric = fabrics.last().unwrap().clone();
+                    let links: Vec<Link> = fabric.links().copied().collect();
+                    fabric.disconnect(links.choose(&mut random).unwrap().a);
+                    fabrics.push(fabric);
+                }
+                fabrics.push(whole.clone());
+                let mut standing: Option<Standing> = None;
+                for fabric in &fabrics {
+                    let graph = Arc::new(SwitchGraph::new(fabric));
+                    let input = RoutingInput::default();
+                    let fresh = by_name(engine).unwrap().route(&graph, &input);
+                    let next = route_chain_from(&[engine, NO_FALLBACK], &graph, &input, standing.as_ref());
+                    let Ok(next) = next else {
+                        assert!(fresh.is_err(), "{engine} on {name}");
+                        continue;
+                    };
+                    assert!(Ok(&next.routes) == fresh.as_ref(), "{engine} on {name}");
+                    if let Some(before) = &standing {
+                        let same = |s: &u32| next.routes.lfts.shares_row(*s, &before.lfts);
+                        kept_rows += (0..graph.switch_count() as u32).filter(same).count();
+                    }
+                    standing = next.standing;
+                }
+            }
+        }
+        assert!(kept_rows > 100, "rows were taken over: {kept_rows}");
+    }
+}
