@@ -45,6 +45,7 @@ pub(super) fn run(args: &Plan) -> Outcome {
         stuck: BTreeSet::new(),
         reassign: config.lids.reassign,
         tables: Arc::clone(&tables),
+        previous: None,
     })?;
     let verdict = planned.verdict.clone();
     let ground = Ground { tables, quirks: restored.quirks };

@@ -47,6 +47,16 @@ pub enum Job {
         /// Block of 64 LIDs.
         block: u16,
     },
+    /// SL-to-VL table of a node that may have been configured before.
+    ReadLanes {
+        /// Index in the plan's lanes.
+        index: u32,
+    },
+    /// SL-to-VL table.
+    SetLanes {
+        /// Index in the plan's lanes.
+        index: u32,
+    },
     /// PortInfo.
     Port {
         /// Index in the plan's ports.
@@ -97,6 +107,8 @@ impl Apply {
                 self.counts.add(request.attribute_id);
                 Some(request)
             }
+            Job::ReadLanes { index } => self.lanes_request(index, false),
+            Job::SetLanes { index } => self.lanes_request(index, true),
             Job::Port { index, activate } => self.port_request(index, activate),
             Job::ReadDown { end } => {
                 let modifier = modifier(&self.observed, end);
@@ -129,6 +141,8 @@ impl Apply {
                 }
             }
             Job::PortTable { index } => self.port_table_answered(index, answer),
+            Job::ReadLanes { index } => self.lanes_answered(index, false, answer),
+            Job::SetLanes { index } => self.lanes_answered(index, true, answer),
             Job::Port { index, activate } => self.port_answered(index, activate, answer),
             Job::ReadPort { index, activate, status } => self.port_read(index, activate, status, answer),
             Job::ReadDown { end } => {
@@ -351,13 +365,13 @@ impl Apply {
         }
     }
 
-    fn failed(&mut self, node: NodeId, attribute: String, answer: &Answer) {
+    pub(super) fn failed(&mut self, node: NodeId, attribute: String, answer: &Answer) {
         if *answer != Answer::Cancelled {
             self.failed_because(node, attribute, &answer.in_words());
         }
     }
 
-    fn failed_because(&mut self, node: NodeId, attribute: String, reason: &str) {
+    pub(super) fn failed_because(&mut self, node: NodeId, attribute: String, reason: &str) {
         let path = self.path(node).unwrap_or(mad::types::DirectedPath::LOCAL);
         self.failures.push(Failure {
             node: self.guid(node).unwrap_or(Guid::NONE),

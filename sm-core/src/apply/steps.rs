@@ -10,6 +10,7 @@ use routing::verify::transition::Write;
 
 use super::Apply;
 use super::jobs::Job;
+use super::lanes;
 use super::tables::Block;
 use crate::plan::fields::FieldSet;
 use crate::plan::port_tables::TablePlan;
@@ -21,6 +22,8 @@ use crate::plan::{self, Plan, SwitchPlan};
 pub(super) enum Step {
     AcknowledgeSwitches,
     ReadDownPorts,
+    ReadLanes,
+    SetLanes,
     IdleTables,
     ConfigureSwitchLinks,
     ActivateSwitchLinks,
@@ -39,6 +42,8 @@ pub(super) fn all(plan: &Plan) -> VecDeque<Step> {
     let before = [
         Step::AcknowledgeSwitches,
         Step::ReadDownPorts,
+        Step::ReadLanes,
+        Step::SetLanes,
         Step::IdleTables,
         Step::ConfigureSwitchLinks,
         Step::ActivateSwitchLinks,
@@ -59,6 +64,8 @@ pub(super) fn jobs(apply: &Apply, step: Step) -> Vec<Job> {
     match step {
         Step::AcknowledgeSwitches => switch_jobs(apply, false),
         Step::ReadDownPorts => down_port_jobs(apply),
+        Step::ReadLanes => lanes::read_jobs(apply),
+        Step::SetLanes => lanes::set_jobs(apply),
         Step::RaiseTops => switch_jobs(apply, true),
         Step::Transition(step) => transition_jobs(apply, step),
         Step::PortTables => port_table_jobs(apply),
@@ -139,11 +146,14 @@ fn table_jobs(apply: &Apply, wanted: impl Fn(&BlockFacts) -> bool) -> Vec<Job> {
         // A step that is due before the links come up must not see them as up later on: tables that were
         // confirmed are equal then, and nothing is sent twice.
         let idle = is_idle(apply, node);
+        let row = desired_row(apply, switch, idle);
+        let known = apply.ground.tables.blocks(guid);
         for block in 0..=last_block(apply, node, top) {
             let facts = BlockFacts { idle, own_lid: block == own };
             if wanted(&facts)
                 && (idle || !apply.stalled.contains(&(block as u16)))
-                && apply.ground.tables.get(guid, block) != Some(&desired_block(apply, switch, block))
+                && known.get(block).and_then(Option::as_ref).map(<[u8; LFT_BLOCK]>::as_slice)
+                    != Some(block_of(row, block))
             {
                 jobs.push(Job::Table { switch, block: block as u16 });
             }
@@ -184,15 +194,19 @@ fn last_block(apply: &Apply, node: NodeId, top: u16) -> usize {
 /// What a block shall hold; "no port" for every LID that nobody has (B20), and everywhere as long as the switch waits to
 /// join others that are in service.
 pub(super) fn desired_block(apply: &Apply, switch: u32, block: usize) -> Block {
+    let idle = is_idle(apply, apply.plan.graph.node(switch));
     let mut content = [NO_PORT; LFT_BLOCK];
-    if apply.plan.joins_service && is_idle(apply, apply.plan.graph.node(switch)) {
-        return content;
-    }
-    let row = apply.plan.routes.lfts.row(switch);
-    if let Some(part) = row.get(block * LFT_BLOCK..(block + 1) * LFT_BLOCK) {
-        content.copy_from_slice(part);
-    }
+    content.copy_from_slice(block_of(desired_row(apply, switch, idle), block));
     content
+}
+
+/// The entries that a switch shall hold; whatever lies beyond is "no port".
+fn desired_row(apply: &Apply, switch: u32, idle: bool) -> &[u8] {
+    if apply.plan.joins_service && idle { &[] } else { apply.plan.routes.lfts.row(switch) }
+}
+
+fn block_of(row: &[u8], block: usize) -> &[u8] {
+    row.get(block * LFT_BLOCK..(block + 1) * LFT_BLOCK).unwrap_or(&[NO_PORT; LFT_BLOCK])
 }
 
 fn port_jobs(apply: &Apply, activate: bool, wanted: impl Fn(PortRole) -> bool) -> Vec<Job> {

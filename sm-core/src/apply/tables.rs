@@ -1,4 +1,4 @@
-//! Forwarding tables as far as they are known: from reads, and from Sets that were confirmed in this life of the switch
+//! Forwarding and SL-to-VL tables as far as they are known: from reads, and from Sets that were confirmed in this life of the switch
 //! (B04, B20). Nothing else counts as known.
 //!
 //! Memory: 65 bytes for each block of 64 LIDs of each switch.
@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use mad::types::Guid;
+use mad::wire::smp::SlToVlMappingTable;
 use routing::routes::LFT_BLOCK;
 
 use crate::observed::Observed;
@@ -18,12 +19,36 @@ pub type Block = [u8; LFT_BLOCK];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownTables {
     by_guid: BTreeMap<Guid, Vec<Option<Block>>>,
+    /// By node and pair of ports ([`crate::plan::lanes::LanePlan::key`]).
+    lanes: BTreeMap<Guid, BTreeMap<u32, SlToVlMappingTable>>,
 }
 
 impl KnownTables {
     /// What a block holds, where that is known.
     pub fn get(&self, switch: Guid, block: usize) -> Option<&Block> {
-        self.by_guid.get(&switch)?.get(block)?.as_ref()
+        self.blocks(switch).get(block)?.as_ref()
+    }
+
+    /// All blocks of a switch; empty when nothing is known of it.
+    pub fn blocks(&self, switch: Guid) -> &[Option<Block>] {
+        self.by_guid.get(&switch).map_or(&[], Vec::as_slice)
+    }
+
+    /// The SL-to-VL table of a pair of ports.
+    pub fn lanes(&self, node: Guid, key: u32) -> Option<SlToVlMappingTable> {
+        self.lanes.get(&node)?.get(&key).copied()
+    }
+
+    /// A confirmed Set or a read of an SL-to-VL table.
+    pub fn confirm_lanes(&mut self, node: Guid, key: u32, table: SlToVlMappingTable) {
+        self.lanes.entry(node).or_default().insert(key, table);
+    }
+
+    /// A Set of an SL-to-VL table that was not confirmed.
+    pub fn doubt_lanes(&mut self, node: Guid, key: u32) {
+        if let Some(tables) = self.lanes.get_mut(&node) {
+            tables.remove(&key);
+        }
     }
 
     /// Whether anything is known of a switch.
@@ -55,6 +80,7 @@ impl KnownTables {
     /// The switch was reset.
     pub fn forget(&mut self, switch: Guid) {
         self.by_guid.remove(&switch);
+        self.lanes.remove(&switch);
     }
 
     /// Takes in what a sweep read.
@@ -67,5 +93,6 @@ impl KnownTables {
     /// Forgets switches that are not in the picture: when they come back, it is with another table for all we know.
     pub fn retain_present(&mut self, observed: &Observed) {
         self.by_guid.retain(|guid, _| observed.fabric.find(*guid).is_some());
+        self.lanes.retain(|guid, _| observed.fabric.find(*guid).is_some());
     }
 }

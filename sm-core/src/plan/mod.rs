@@ -5,6 +5,7 @@
 //! switch and port what it shall hold. `apply` sends the difference.
 
 pub mod fields;
+pub mod lanes;
 pub mod lids;
 pub mod port_tables;
 pub mod ports;
@@ -12,11 +13,13 @@ pub mod routes;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mad::types::{Guid, Lid, NodeType, PortNum, PortState};
 use mad::wire::smp::PortInfo;
+use rayon::prelude::*;
 use routing::fabric::{Fabric, NodeId, PortRef, SwitchGraph};
 use routing::routes::{LFT_BLOCK, LftMatrix, NO_PORT, Routes};
 use routing::verify::transition;
@@ -44,6 +47,8 @@ pub struct PlanInput {
     pub reassign: bool,
     /// The tables in the switches as far as they are known, for a safe way from them to the new ones.
     pub tables: Arc<KnownTables>,
+    /// The plan before, if there was one: what links that were lost since do not concern is taken over from it.
+    pub previous: Option<Arc<Plan>>,
 }
 
 /// What a switch shall hold besides its ports and its table.
@@ -86,6 +91,10 @@ pub struct Plan {
     pub port_tables: Vec<TablePlan>,
     /// What the operator should know of the partitions, a line each.
     pub partition_findings: Vec<String>,
+    /// SL-to-VL tables, for routes that need more than one virtual lane.
+    pub lanes: Vec<lanes::LanePlan>,
+    /// For the next plan.
+    pub standing: routes::Standing,
 }
 
 /// Why there is no plan. The fabric stays as it is.
@@ -117,12 +126,13 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
     let fabric = with_lids(&observed.fabric, &lids);
     let sm_lid = fabric.port(own_end(observed)).and_then(|p| p.lid).ok_or(PlanError::NoOwnLid)?;
     let usable = |a: PortRef, b: PortRef| usable(observed, a) && usable(observed, b);
-    let graph = SwitchGraph::with_links(&fabric, usable);
-    let routed = routes::route(&graph, observed, &input.settings)?;
+    let graph = Arc::new(SwitchGraph::with_links(&fabric, usable));
+    let previous = input.previous.as_deref();
+    let routed = routes::route(&graph, observed, &input.settings, previous.map(|plan| &plan.standing))?;
     let idle: Vec<bool> =
         (0..graph.switch_count() as u32).map(|s| is_idle(observed, graph.node(s))).collect();
     let joins_service = idle.contains(&false);
-    let mut old_tables = known_matrix(&graph, &input.tables, &routed.routes.lfts);
+    let mut old_tables = known_matrix(&graph, &input.tables, &routed.routes.lfts, previous);
     if let Some(old) = old_tables.as_mut().filter(|_| joins_service) {
         for switch in (0..).zip(&idle).filter_map(|(switch, idle)| idle.then_some(switch)) {
             old.row_mut(switch).fill(NO_PORT);
@@ -153,9 +163,11 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
     Ok(Plan {
         lids,
         sm_lid,
-        graph: Arc::new(graph),
-        routes: Arc::new(routed.routes),
+        lanes: lanes::plan(observed, &graph, &routed.routes, &ports),
+        graph,
+        routes: routed.routes,
         verdict: routed.verdict,
+        standing: routed.standing,
         transition,
         old_tables: old_tables.unwrap_or_default(),
         joins_service,
@@ -174,13 +186,35 @@ pub(crate) fn is_idle(observed: &Observed, node: NodeId) -> bool {
 }
 
 /// What is known of the switches' tables, in the shape of the new ones; `None` when nothing is.
-fn known_matrix(graph: &SwitchGraph, known: &KnownTables, new: &LftMatrix) -> Option<LftMatrix> {
+/// Rows that are known to be as they were
+/// planned before are shared with that plan, so that nobody has to compare them again.
+fn known_matrix(
+    graph: &SwitchGraph,
+    known: &KnownTables,
+    new: &LftMatrix,
+    previous: Option<&Plan>,
+) -> Option<LftMatrix> {
     let count = graph.switch_count();
     if !(0..count as u32).any(|s| known.knows(graph.guid(s))) {
         return None;
     }
     let mut old = LftMatrix::new(count, u16::try_from(new.stride().saturating_sub(1)).unwrap_or(u16::MAX));
+    let old_stride = old.stride();
+    let as_planned = |switch: u32| {
+        let plan = previous.filter(|plan| plan.routes.lfts.stride() == old_stride)?;
+        let row = plan.graph.find(graph.guid(switch))?;
+        let mut blocks = known.blocks(graph.guid(switch)).iter();
+        let mut planned = plan.routes.lfts.row(row).chunks_exact(LFT_BLOCK);
+        planned
+            .all(|part| blocks.next().is_some_and(|b| b.as_ref().is_some_and(|b| b == part)))
+            .then_some(row)
+    };
+    let as_planned: Vec<Option<u32>> = (0..count as u32).into_par_iter().map(as_planned).collect();
     for switch in 0..count as u32 {
+        if let (Some(row), Some(plan)) = (as_planned[switch as usize], previous) {
+            old.share_row(switch, &plan.routes.lfts, row);
+            continue;
+        }
         for (block, part) in old.row_mut(switch).chunks_mut(LFT_BLOCK).enumerate() {
             if let Some(content) = known.get(graph.guid(switch), block) {
                 part.copy_from_slice(content);
@@ -236,7 +270,14 @@ fn plan_lids(input: &PlanInput) -> LidPlan {
 }
 
 /// The fabric with planned LIDs. A port that waits for its LID goes on with the one it holds, if nobody gets that.
-fn with_lids(fabric: &Fabric, lids: &LidPlan) -> Fabric {
+fn with_lids<'a>(fabric: &'a Fabric, lids: &LidPlan) -> Cow<'a, Fabric> {
+    let holds = |(_, port): (PortNum, &routing::fabric::Port)| {
+        let given = lids.given.get(&port.guid);
+        given.map(|range| (range.base, range.lmc)) == port.lid.map(|lid| (lid, port.lmc))
+    };
+    if fabric.nodes().all(|(_, node)| node.end_ports().all(holds)) {
+        return Cow::Borrowed(fabric);
+    }
     let mut planned = fabric.clone();
     let mut taken = vec![false; Lid::MAX.index() + 1];
     lids.given.values().flat_map(|r| r.indices()).for_each(|lid| taken[lid] = true);
@@ -256,7 +297,7 @@ fn with_lids(fabric: &Fabric, lids: &LidPlan) -> Fabric {
             }
         }
     }
-    planned
+    Cow::Owned(planned)
 }
 
 fn plan_ports(observed: &Observed, lids: &LidPlan, sm_lid: Lid, settings: &PlanSettings) -> Vec<PortPlan> {

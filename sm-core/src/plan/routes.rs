@@ -1,4 +1,7 @@
-//! Routes by the first engine of the chain that takes the fabric, and what the verifier says of them.
+//! Routes by the first engine of the chain that takes the fabric, and what the verifier says of them: by difference from
+//! the last plan where only links between switches changed, with the same result.
+
+use std::sync::Arc;
 
 use mad::types::PortNum;
 use routing::engines::{self, RoutingInput};
@@ -21,17 +24,26 @@ pub struct Verdict {
     pub refused: Vec<String>,
 }
 
+/// What engine and verifier keep for the next plan.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    engine: Option<engines::Standing>,
+    proof: verify::Standing,
+}
+
 /// Routes and the opinion.
 #[derive(Debug)]
 pub(super) struct Routed {
-    pub(super) routes: Routes,
+    pub(super) routes: Arc<Routes>,
     pub(super) verdict: Verdict,
+    pub(super) standing: Standing,
 }
 
 pub(super) fn route(
-    graph: &SwitchGraph,
+    graph: &Arc<SwitchGraph>,
     observed: &Observed,
     settings: &PlanSettings,
+    standing: Option<&Standing>,
 ) -> Result<Routed, PlanError> {
     let input = RoutingInput {
         root_guids: settings.root_guids.clone(),
@@ -44,42 +56,49 @@ pub(super) fn route(
     let mut refused = Vec::new();
     let mut chain: Vec<&str> = settings.engines.iter().map(String::as_str).collect();
     loop {
-        let (routes, errors) = engines::route_chain(&chain, graph, &input).map_err(|errors| {
+        let engine = standing.and_then(|standing| standing.engine.as_ref());
+        let chained = engines::route_chain_from(&chain, graph, &input, engine).map_err(|errors| {
             refused.extend(in_words(errors));
             PlanError::NoEngine(std::mem::take(&mut refused))
         })?;
-        refused.extend(in_words(errors));
-        let report = verify::check(graph, &routes, verify::Options::default());
+        refused.extend(in_words(chained.refused));
+        let routes = Arc::new(chained.routes);
+        let proof = standing.map(|standing| &standing.proof);
+        let (report, proof) = verify::check_from(graph, &routes, verify::Options::default(), proof);
         if report.reaches_all() {
             let verdict = Verdict { engine: routes.engine.clone(), report, refused };
-            return Ok(Routed { routes, verdict });
+            return Ok(Routed { routes, verdict, standing: Standing { engine: chained.standing, proof } });
         }
         // Tables that are wrong are as good as none: the next engine has its turn.
         refused.push(report.to_string());
         match chain.iter().position(|name| name.eq_ignore_ascii_case(&routes.engine)) {
             Some(at) => drop(chain.drain(..=at)),
-            None => return Err(PlanError::WrongRoutes { engine: routes.engine, faults: refused }),
+            None => return Err(PlanError::WrongRoutes { engine: routes.engine.clone(), faults: refused }),
         }
     }
 }
 
 /// Data VLs that every link between switches can have, by the capability of its ends (B06).
 fn data_vls(graph: &SwitchGraph, observed: &Observed, settings: &PlanSettings) -> u8 {
-    let count = |code: u8| match code {
+    let mut least = vls_of_code(settings.max_operational_vls);
+    for switch in 0..graph.switch_count() as u32 {
+        for arc in graph.arcs(switch) {
+            let end = PortRef { node: graph.node(switch), port: PortNum(arc.out_port) };
+            if let Some(info) = observed.port_info(end) {
+                least = least.min(vls_of_code(info.vl_cap()));
+            }
+        }
+    }
+    least
+}
+
+/// Data VLs by the code of VLCap and OperationalVLs.
+pub(super) fn vls_of_code(code: u8) -> u8 {
+    match code {
         2 => 2,
         3 => 4,
         4 => 8,
         5 => 15,
         _ => 1,
-    };
-    let mut least = count(settings.max_operational_vls);
-    for switch in 0..graph.switch_count() as u32 {
-        for arc in graph.arcs(switch) {
-            let end = PortRef { node: graph.node(switch), port: PortNum(arc.out_port) };
-            if let Some(info) = observed.port_info(end) {
-                least = least.min(count(info.vl_cap()));
-            }
-        }
     }
-    least
 }

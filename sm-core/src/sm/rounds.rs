@@ -249,6 +249,7 @@ impl Sm {
             stuck: self.stuck.clone(),
             reassign: self.reassign,
             tables: Arc::clone(&self.ground.tables),
+            previous: self.plan.clone(),
         })));
     }
 
@@ -268,7 +269,6 @@ impl Sm {
                 if let Some(report) = &mut self.round.report {
                     report.seconds.plan = plan_time;
                     report.verdict = Some(plan.verdict.clone());
-                    report.findings.extend(lanes_not_programmed(&plan));
                     report.findings.extend(plan.partition_findings.iter().cloned());
                     count_lids(report, &plan, &observed);
                 }
@@ -477,16 +477,4 @@ fn confirmed_routes(plan: &Plan, tables: &crate::apply::KnownTables) -> routing:
         }
     }
     routes
-}
-
-/// The verifier's word on credit loops holds for the engine's SL-to-VL tables, and nothing here programs those.
-fn lanes_not_programmed(plan: &Plan) -> Option<String> {
-    let Plan { routes, .. } = plan;
-    (routes.vls > 1).then(|| {
-        format!(
-            "{} keeps paths apart on {} virtual lanes, but SL-to-VL tables are not programmed: its freedom from credit \
-             loops holds only where the switches map SLs to VLs one to one already",
-            routes.engine, routes.vls
-        )
-    })
 }

@@ -5,6 +5,7 @@ mod bring_up;
 mod changes;
 mod discovery;
 mod failover;
+mod lanes;
 mod managers;
 mod memory;
 mod partitions;
