@@ -270,6 +270,11 @@ pub(crate) struct Route {
     /// Routing engines; each is tried and judged by itself
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "minhop")]
     pub(crate) engine: Vec<String>,
+    /// Take the engines as a chain, as `rsm run` does: the first that routes, minhop after them unless no_fallback is given
+    #[arg(long)]
+    pub(crate) chain: bool,
+    #[command(flatten)]
+    pub(crate) steering: Steering,
     /// Data VLs that the links have
     #[arg(long, value_name = "1-15", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=15))]
     pub(crate) data_vls: u8,
@@ -287,12 +292,45 @@ pub(crate) struct Route {
     #[arg(long, value_name = "1-4095", default_value_t = 4095, requires = "adaptive",
         value_parser = clap::value_parser!(u16).range(1..=4095))]
     pub(crate) group_cap: u16,
-    /// Write opensm-subnet.lst, opensm.fdbs and opensm-lfts.dump of the first engine that routes into this directory
+    /// Write opensm-subnet.lst, opensm.fdbs, opensm-lfts.dump and routes.json (service levels and SL-to-VL tables too) of
+    /// the first engine that routes, and in opensm.mcfdbs a group of all hosts, into this directory
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// Print the judgements as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What steers routing engines.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Steering {
+    /// Root switches for updn and ftree: node GUIDs, one a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) root_guids: Option<PathBuf>,
+    /// Compute nodes: port GUIDs, one a line [default: all hosts but I/O nodes]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cn_guids: Option<PathBuf>,
+    /// I/O nodes, spread by themselves: port GUIDs, one a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) io_guids: Option<PathBuf>,
+    /// Ids for switches of one rank (updn): lines of GUID ID
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ids: Option<PathBuf>,
+    /// Weights of hops (minhop, dor): lines of GUID PORT WEIGHT
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hop_weights: Option<PathBuf>,
+    /// Orders of switch ports (dor): lines of GUID PORT PORT …
+    #[arg(long, value_name = "FILE")]
+    pub(crate) port_order: Option<PathBuf>,
+    /// Deal LIDs to equal paths by chance, from this seed
+    #[arg(long, value_name = "SEED")]
+    pub(crate) scatter: Option<u64>,
+    /// Leave out links that run below what both ends can, where nothing is cut off by that
+    #[arg(long)]
+    pub(crate) avoid_degraded: bool,
+    /// The most virtual lanes that nue uses [default: all]
+    #[arg(long, value_name = "1-15", value_parser = clap::value_parser!(u8).range(1..=15))]
+    pub(crate) max_vls: Option<u8>,
 }
 
 /// `rsm verify`.

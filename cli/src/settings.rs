@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use routing::engines;
-use sm_core::config::Config;
+use sm_core::config::{Config, ConfigError, SteeringError};
 use sm_core::settings::SmSettings;
 
 use crate::args::{PortChoice, Settings};
@@ -40,6 +40,14 @@ pub(crate) fn effective(settings: &Settings) -> Outcome<Config> {
     Ok(config)
 }
 
+/// What a list that steers routing costs when it can't be used.
+pub(crate) fn steering_failure(error: SteeringError) -> Failure {
+    match error {
+        SteeringError::Wrong(_) => Failure::Usage(error.to_string()),
+        SteeringError::Unreadable { .. } => Failure::Failed(error.into()),
+    }
+}
+
 /// The file that applies: the one named, else the default one where it exists.
 fn file_of(settings: &Settings) -> Option<PathBuf> {
     settings.config.clone().or_else(|| {
@@ -49,21 +57,28 @@ fn file_of(settings: &Settings) -> Option<PathBuf> {
 }
 
 /// Reads one file.
+///
+/// # Errors
+/// As [`effective`].
 pub(crate) fn load(path: &Path) -> Outcome<Config> {
-    use sm_core::config::ConfigError;
-    Config::load(path).map_err(|error| match error {
-        ConfigError::Invalid { .. } => Failure::Usage(error.to_string()),
-        ConfigError::Unreadable { .. } => Failure::Failed(error.into()),
-    })
+    Config::load(path).map_err(config_failure)
 }
 
-/// What the subnet manager is steered by, with the partitions of the file that the configuration names.
+/// The manager's settings of a configuration, with the files that it names.
+///
+/// # Errors
+/// One of the files can't be used: exit code 2 when it is wrong, 1 when it can't be read.
 pub(crate) fn manager(config: &Config) -> Outcome<SmSettings> {
-    use sm_core::config::ConfigError;
-    SmSettings::load(config).map_err(|error| match error {
+    SmSettings::load(config).map_err(config_failure)
+}
+
+/// What a configuration, or a file that it names, costs when it can't be used.
+fn config_failure(error: ConfigError) -> Failure {
+    match error {
         ConfigError::Invalid { .. } => Failure::Usage(error.to_string()),
         ConfigError::Unreadable { .. } => Failure::Failed(error.into()),
-    })
+        ConfigError::Steering(error) => steering_failure(error),
+    }
 }
 
 /// A port named by flags replaces the file's choice as a whole: half of one and half of the other means neither.

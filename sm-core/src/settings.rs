@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mad::transactions::TransactionConfig;
-use mad::types::Guid;
+use routing::engines::RoutingInput;
 
 use crate::config::{Config, ConfigError, LidTakeover};
 use crate::partitions::{self, Partitions};
@@ -45,8 +45,10 @@ pub struct PlanSettings {
     pub sm_sl: u8,
     /// Engines in the order in which they are tried.
     pub engines: Vec<String>,
-    /// Root switches for engines that need them.
-    pub root_guids: Vec<Guid>,
+    /// What steers the engines.
+    pub steering: RoutingInput,
+    /// Whether degraded links are left out of the routes where they are not needed.
+    pub avoid_degraded_links: bool,
     /// LMC of channel adapters, routers and enhanced port 0; base port 0 has none (B19).
     pub lmc: u8,
     /// SubnetTimeOut: 4.096 µs · 2^n.
@@ -76,10 +78,11 @@ pub struct PlanSettings {
 }
 
 impl SmSettings {
-    /// The settings that a configuration asks for, with the partitions of the file that it names.
+    /// The settings that a configuration asks for, with the partitions and the lists that steer routing of the files that it
+    /// names.
     ///
     /// # Errors
-    /// That file can't be read or is wrong. No access is widened then: nothing is used of it (B54).
+    /// A file can't be read or is wrong. No access is widened then: nothing is used of it (B54).
     pub fn load(config: &Config) -> Result<Self, ConfigError> {
         let mut settings = Self::from(config);
         if let Some(file) = &config.partitions.file {
@@ -94,11 +97,12 @@ impl SmSettings {
             })?;
             settings.plan.partitions = Arc::new(partitions);
         }
+        settings.plan.steering = config.routing.steering()?;
         Ok(settings)
     }
 }
 
-/// Without the partitions of a file: those of the default.
+/// Without the files that it names: the default's partitions, routing as the keys alone say.
 impl From<&Config> for SmSettings {
     fn from(config: &Config) -> Self {
         let (sm, ports, t) = (&config.sm, &config.ports, &config.transactions);
@@ -116,7 +120,8 @@ impl From<&Config> for SmSettings {
                 subnet_prefix: sm.subnet_prefix.0,
                 sm_sl: sm.sm_sl,
                 engines: config.routing.engines.clone(),
-                root_guids: config.routing.root_guids.clone(),
+                steering: RoutingInput::default(),
+                avoid_degraded_links: config.routing.avoid_degraded_links,
                 lmc: config.lids.lmc,
                 subnet_timeout: ports.subnet_timeout,
                 packet_life_time: ports.packet_life_time,
@@ -144,6 +149,6 @@ impl From<&Config> for SmSettings {
 
 impl Default for SmSettings {
     fn default() -> Self {
-        Self::from(&Config::default())
+        Self::without_files(&Config::default())
     }
 }

@@ -11,7 +11,7 @@ use routing::fabric::Fabric;
 use simulations::generate::{Options, Topology, generate};
 use simulations::memory::{MemoryFabric, PortTransport};
 use simulations::world;
-use sm_core::config::{Config, LogConfig};
+use sm_core::config::LogConfig;
 use sm_core::daemon::{self, Control, Hooks, Setup};
 use sm_core::sa::ServerConfig;
 use sm_core::settings::SmSettings;
@@ -75,7 +75,7 @@ pub(super) fn run(args: &Demo) -> Outcome {
 fn setup(transport: &Arc<PortTransport>) -> Setup {
     Setup {
         transport: Arc::clone(transport) as Arc<_>,
-        settings: SmSettings::from(&Config::default()),
+        settings: SmSettings::default(),
         state_dir: None,
         reassign: false,
         sa: ServerConfig::default(),

@@ -12,6 +12,7 @@ mod plan;
 mod query;
 mod run;
 mod simulate;
+mod steering;
 #[cfg(feature = "verbs")]
 mod verbs;
 

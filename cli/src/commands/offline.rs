@@ -6,16 +6,18 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
+use mad::types::{MulticastLid, PortNum};
 use routing::adaptive::Load;
-use routing::engines::{self, RoutingInput};
+use routing::engines::{self, RoutingEngine, RoutingError, RoutingInput};
 use routing::fabric::{Fabric, SwitchGraph};
-use routing::formats::{self, counters, fdbs, flows, lfts, lst, tables};
+use routing::formats::{self, counters, fdbs, flows, lfts, lst, mcfdbs, routes_json, tables};
+use routing::multicast::{Branch, Member, Planner};
 use routing::routes::Routes;
 use routing::verify::{self, Options, Report, transition};
 use serde::Serialize;
 use simulations::generate;
 
-use super::adaptive;
+use super::{adaptive, steering};
 use crate::args::{Route, Verify};
 use crate::failure::{Failure, Outcome, complain};
 use crate::out;
@@ -34,12 +36,18 @@ struct Judgement {
 }
 
 pub(super) fn route(args: &Route) -> Outcome {
-    let (fabric, graph) = routable(&args.topology)?;
-    let chosen: Vec<_> =
-        args.engine.iter().map(|name| engines::by_name(name)).collect::<Result<_, _>>().map_err(usage)?;
+    let (fabric, mut graph) = routable(&args.topology)?;
+    if args.steering.avoid_degraded {
+        graph = SwitchGraph::avoiding_degraded(&fabric);
+    }
     let tables = args.tables.as_ref().map(|dump| dumped(dump, &graph)).transpose()?;
     let load = args.load.as_ref().map(|file| load(file, &fabric, &graph)).transpose()?;
-    let input = RoutingInput { data_vls: args.data_vls, tables, load, ..RoutingInput::default() };
+    let input = RoutingInput { data_vls: args.data_vls, tables, load, ..steering::input(&args.steering)? };
+    let chosen = if args.chain {
+        vec![chain(&args.engine, &graph, &input)?]
+    } else {
+        args.engine.iter().map(|name| engines::by_name(name)).collect::<Result<_, _>>().map_err(usage)?
+    };
     if args.adaptive {
         return adaptive::run(&graph, &chosen, &input, args.group_cap, args.json);
     }
@@ -72,6 +80,24 @@ pub(super) fn route(args: &Route) -> Outcome {
     }
     let right = judgements.iter().all(|j| j.report.as_ref().is_some_and(Report::is_right));
     if right { Ok(()) } else { Err(Failure::Reported) }
+}
+
+/// The engine of a chain that routes, after telling why those before it don't.
+fn chain(names: &[String], graph: &SwitchGraph, input: &RoutingInput) -> Outcome<&'static dyn RoutingEngine> {
+    for name in names.iter().filter(|name| *name != engines::NO_FALLBACK) {
+        engines::by_name(name).map_err(usage)?;
+    }
+    let told = |reasons: &[RoutingError]| reasons.iter().for_each(|reason| complain(&reason.to_string()));
+    match engines::route_chain(names, graph, input) {
+        Ok((routes, refused)) => {
+            told(&refused);
+            engines::by_name(&routes.engine).map_err(usage)
+        }
+        Err(refused) => {
+            told(&refused);
+            Err(Failure::Reported)
+        }
+    }
 }
 
 impl Judgement {
@@ -154,12 +180,25 @@ pub(super) fn usage(error: impl ToString) -> Failure {
     Failure::Usage(error.to_string())
 }
 
+/// The multicast tables with one group, of all hosts, as the broadcast group of IPoIB has.
+fn all_hosts(graph: &SwitchGraph) -> mcfdbs::MulticastTables {
+    let hosts = graph.destinations().iter().filter(|d| d.host);
+    let members: Vec<Member> =
+        hosts.map(|d| Member { switch: d.switch, port: d.port, receives: true }).collect();
+    let tree = Planner::new(graph).tree(MulticastLid::MIN, &members);
+    let ports = |branch: &Branch| branch.ports.iter().map(PortNum).collect();
+    let of = |branch: &Branch| (graph.guid(branch.switch), [(MulticastLid::MIN, ports(branch))].into());
+    tree.branches.iter().map(of).collect()
+}
+
 fn write_tables(directory: &Path, fabric: &Fabric, graph: &SwitchGraph, routes: &Routes) -> Outcome {
     std::fs::create_dir_all(directory).with_context(|| format!("{}", directory.display()))?;
     let files = [
         ("opensm-subnet.lst", lst::write(fabric, None)),
         ("opensm.fdbs", fdbs::write(graph, routes)),
         ("opensm-lfts.dump", lfts::write(fabric, graph, routes)),
+        ("opensm.mcfdbs", mcfdbs::write(&all_hosts(graph))),
+        ("routes.json", routes_json::write(graph, routes)),
     ];
     for (name, text) in files {
         let path = directory.join(name);

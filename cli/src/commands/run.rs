@@ -21,6 +21,7 @@ use crate::{host, logging, out, secret, settings, summary};
 
 pub(super) fn run(args: &Run) -> Outcome {
     let config = settings::effective(&args.settings)?;
+    let manager = settings::manager(&config)?;
     let log = logging::init(&config.log)?;
     let dump = args.dump_dir.as_deref().map(Dump::new).transpose()?;
     let selected = host::select(&config.device)?;
@@ -32,7 +33,7 @@ pub(super) fn run(args: &Run) -> Outcome {
     tracing::info!(device = %port.device, port = port.number.0, guid = ?port.port_guid, "taking the port");
     let setup = Setup {
         transport: host::captured(transport, args.capture.as_deref())?,
-        settings: settings::manager(&config)?,
+        settings: manager,
         state_dir: Some(config.state.dir.clone()),
         reassign: config.lids.reassign,
         sa: server(&config),

@@ -22,7 +22,7 @@ pub(crate) fn with_best_arcs(
     let hops = match engine.name() {
         "minhop" => NextHops::shortest(graph, input.arc_weights(graph), None),
         "updn" | "ftree" => {
-            let roots = roots(graph, &input.root_guids).unwrap_or_default();
+            let roots = roots(graph, input).unwrap_or_default();
             legal(graph, input, roots, |turn| turn)
         }
         "dnup" => {

@@ -27,7 +27,7 @@ impl RoutingEngine for Dor {
     }
 
     fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
-        let targets = Targets::new(graph);
+        let targets = Targets::new(graph, input);
         let hops = NextHops::shortest(graph, input.arc_weights(graph), None);
         let mut routes = Routes::empty(self.name(), graph);
         fill_narrowed(graph, &targets, &hops, &mut routes.lfts, &|s: SwitchIndex, ports: &mut Vec<u8>| {

@@ -66,7 +66,7 @@ impl RoutingEngine for Dragonfly {
         let hops = NextHops::local_global_local(graph, &turn);
         check_hosts("dragonfly", graph, &hops)?;
         let mut routes = Routes::empty(self.name(), graph);
-        fill(graph, &Targets::new(graph), &hops, &mut routes.lfts);
+        fill(graph, &Targets::new(graph, input), &hops, &mut routes.lfts);
         routes.vls = 2;
         routes.sl_to_vl = SlToVl::PerSwitch(
             (0..graph.switch_count() as u32).map(|s| lane_by_entry(graph, s, &group)).collect(),
@@ -135,10 +135,10 @@ impl RoutingEngine for DragonflyPlus {
         "dragonfly-plus"
     }
 
-    fn route(&self, graph: &SwitchGraph, _input: &RoutingInput) -> Result<Routes, RoutingError> {
+    fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
         let hops = up_global_down(graph)?;
         let mut routes = Routes::empty(self.name(), graph);
-        fill(graph, &Targets::new(graph), &hops, &mut routes.lfts);
+        fill(graph, &Targets::new(graph, input), &hops, &mut routes.lfts);
         Ok(routes)
     }
 }

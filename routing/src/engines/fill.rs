@@ -176,6 +176,12 @@ impl<'a> Filler<'a> {
 
     fn target(&self, target: SwitchIndex, row: &mut [u8]) {
         let span = self.targets.span(target);
+        if let Some(seed) = self.targets.scatter.filter(|_| self.ports.len() > 1) {
+            for lid in self.targets.lids_of(target) {
+                row[lid] = self.ports[chance(seed, self.switch, lid) % self.ports.len()];
+            }
+            return;
+        }
         match (&self.ports[..], &self.whole, self.pattern, span) {
             ([], ..) => self.targets.lids_of(target).for_each(|lid| row[lid] = NO_PORT),
             ([port], .., Some(span)) => row[span].fill(*port),
@@ -238,6 +244,15 @@ pub(super) fn places(
             place = if place + 1 == count { 0 } else { place + 1 };
         }
     }
+}
+
+/// A number that looks random, the same for the same seed, switch and LID (the finaliser of SplitMix64).
+fn chance(seed: u64, switch: SwitchIndex, lid: usize) -> usize {
+    let mut mixed =
+        seed.wrapping_add((u64::from(switch) << 16 | lid as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ mixed >> 31) as usize
 }
 
 /// Spreads what has lost its slot, the same way on every switch.

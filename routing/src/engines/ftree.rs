@@ -15,7 +15,7 @@
 use super::fill::Basis;
 use super::next_hops::{Earlier, NextHops};
 use super::ranks::{Ranks, roots};
-use super::targets::Targets;
+use super::targets::{Targets, levels_from};
 use super::updn::with_hosts;
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
@@ -45,12 +45,15 @@ pub(super) fn basis(
     input: &RoutingInput,
     earlier: Option<Earlier<'_>>,
 ) -> Result<Basis, RoutingError> {
-    let mut roots = roots(graph, &input.root_guids).ok_or_else(|| {
+    let mut roots = roots(graph, input).ok_or_else(|| {
         let count = input.root_guids.len();
         unsuitable(format!("none of the {count} root GUIDs is a switch of this fabric"))
     })?;
     if roots.is_empty() {
-        return Err(unsuitable("no level of switches lies above those with hosts: this is no tree".into()));
+        return Err(unsuitable(format!(
+            "no level of switches lies above those with hosts{}",
+            beside(graph, input)
+        )));
     }
     let given = roots.len();
     let mut ranks = Ranks::new(graph, &mut roots, &input.ids);
@@ -64,11 +67,23 @@ pub(super) fn basis(
         ranks.join(graph);
         hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc), earlier);
     }
-    Ok(Basis { hops, targets: Targets::with_levels(graph, &ranks.levels()) })
+    Ok(Basis { hops, targets: Targets::with_levels(graph, &ranks.levels(), input) })
 }
 
 fn describe(graph: &SwitchGraph, s: SwitchIndex) -> String {
     format!("\"{}\" ({})", graph.name(s), graph.guid(s))
+}
+
+/// What makes a fabric without any level above the hosts no tree: two switches with hosts that are linked.
+fn beside(graph: &SwitchGraph, input: &RoutingInput) -> String {
+    let level = levels_from(graph, &|d| input.counts_levels(d));
+    let ground = |s: SwitchIndex| level[s as usize] == 0;
+    let pair = (0..graph.switch_count() as SwitchIndex)
+        .filter(|s| ground(*s))
+        .find_map(|s| graph.arcs(s).iter().find(|arc| ground(arc.to)).map(|arc| (s, arc.to)));
+    pair.map_or_else(String::new, |(a, b)| {
+        format!(": switches {} and {} both have hosts and are linked", describe(graph, a), describe(graph, b))
+    })
 }
 
 /// Every link must join neighbouring levels.

@@ -24,13 +24,13 @@ pub(crate) mod testing;
 mod torus;
 mod updn;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mad::types::{Guid, PortNum};
 
 use crate::adaptive::{AdaptiveMinHop, Load};
-use crate::fabric::SwitchGraph;
+use crate::fabric::{Destination, SwitchGraph};
 use crate::routes::Routes;
 
 pub(crate) use acyclic::{Acyclic, Insert};
@@ -66,11 +66,34 @@ pub struct RoutingInput {
     pub tables: Option<Routes>,
     /// Load that was measured on the tables in force, for `adaptive-minhop`.
     pub load: Option<Load>,
+    /// Port GUIDs of compute nodes; empty: all hosts that are no I/O nodes. Hosts of each kind are spread by themselves, and
+    /// levels and roots of a tree are found by compute nodes only.
+    pub compute_guids: BTreeSet<Guid>,
+    /// Port GUIDs of I/O nodes.
+    pub io_guids: BTreeSet<Guid>,
+    /// Deal LIDs to equal paths by chance, from this seed, in place of evenly; read by the engines that spread by rank.
+    pub scatter: Option<u64>,
     /// The most VLs that `nue` may use; 0: all that the links have.
     pub nue_max_vls: u8,
 }
 
 impl RoutingInput {
+    /// The kind of a host: 0 for compute nodes, 1 for I/O nodes, 2 for those in neither list.
+    fn kind_of(&self, host: &Destination) -> u8 {
+        if self.io_guids.contains(&host.guid) {
+            1
+        } else if self.compute_guids.is_empty() || self.compute_guids.contains(&host.guid) {
+            0
+        } else {
+            2
+        }
+    }
+
+    /// Whether an end port is one by which the levels of a tree are counted.
+    fn counts_levels(&self, d: &Destination) -> bool {
+        d.host && self.kind_of(d) == 0
+    }
+
     /// [`RoutingInput::hop_weights`] by arc number of `graph`; `None` when all are 1.
     fn arc_weights(&self, graph: &SwitchGraph) -> Option<Vec<u8>> {
         if self.hop_weights.is_empty() {

@@ -5,14 +5,16 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use mad::types::Guid;
 
+use super::RoutingInput;
 use super::next_hops::Turn;
-use super::targets::levels_from_hosts;
+use super::targets::levels_from;
 use crate::fabric::{SwitchGraph, SwitchIndex};
 
 /// The root switches: those given that are in the fabric, else those found. `None` when GUIDs are given and none is there.
-pub(crate) fn roots(graph: &SwitchGraph, given: &[Guid]) -> Option<Vec<SwitchIndex>> {
+pub(crate) fn roots(graph: &SwitchGraph, input: &RoutingInput) -> Option<Vec<SwitchIndex>> {
+    let given = &input.root_guids;
     if given.is_empty() {
-        return Some(find_roots(graph));
+        return Some(find_roots(graph, input));
     }
     let found: Vec<SwitchIndex> =
         (0..graph.switch_count() as u32).filter(|s| given.contains(&graph.guid(*s))).collect();
@@ -22,8 +24,8 @@ pub(crate) fn roots(graph: &SwitchGraph, given: &[Guid]) -> Option<Vec<SwitchInd
 /// Finds roots: switches without hosts that no neighbour is farther from the hosts than. Switches at the end of a spur,
 /// with neither hosts nor a second neighbour, are left out of account: a tree does not hang on them. B23: only what is
 /// linked now is looked at, so a missing cable neither hides a root nor makes one.
-pub(crate) fn find_roots(graph: &SwitchGraph) -> Vec<SwitchIndex> {
-    let level = levels_from_hosts(graph);
+pub(crate) fn find_roots(graph: &SwitchGraph, input: &RoutingInput) -> Vec<SwitchIndex> {
+    let level = levels_from(graph, &|d| input.counts_levels(d));
     let spur = spurs(graph, &level);
     let highest = |s: &SwitchIndex| {
         let here = level[*s as usize];

@@ -9,9 +9,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::RoutingInput;
 use super::next_hops::TARGETS;
 use super::slots::Slots;
-use crate::fabric::{SwitchGraph, SwitchIndex};
+use crate::fabric::{Destination, SwitchGraph, SwitchIndex};
 
 /// An end port seen from its switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,22 +39,31 @@ pub(crate) struct Targets {
     targets: Vec<Target>,
     /// For each switch, first LID and number of LIDs of its end ports where they follow one another, else 0.
     spans: Vec<(u16, u16)>,
+    /// Seed by which LIDs are dealt by chance.
+    pub scatter: Option<u64>,
 }
 
 impl Targets {
     /// Levels counted from the switches with hosts.
-    pub(crate) fn new(graph: &SwitchGraph) -> Self {
-        Self::with_levels(graph, &levels_from_hosts(graph))
+    pub(crate) fn new(graph: &SwitchGraph, input: &RoutingInput) -> Self {
+        Self::with_levels(graph, &levels_from(graph, &|d| input.counts_levels(d)), input)
     }
 
     /// With levels that the engine knows better (ranks below given roots).
-    pub(crate) fn with_levels(graph: &SwitchGraph, level: &[u16]) -> Self {
+    pub(crate) fn with_levels(graph: &SwitchGraph, level: &[u16], input: &RoutingInput) -> Self {
         let divider = dividers(graph, level);
         let ordinal = ordinals(graph, level);
-        let (offsets, targets) = ranked_targets(graph, &ordinal);
+        let (offsets, targets) = ranked_targets(graph, &ordinal, input);
         let flat = level.iter().all(|l| *l == 0 || *l == u16::MAX);
-        let mut this =
-            Self { divider, slots: Slots::new(graph, level), flat, offsets, targets, spans: Vec::new() };
+        let mut this = Self {
+            divider,
+            slots: Slots::new(graph, level),
+            flat,
+            offsets,
+            targets,
+            spans: Vec::new(),
+            scatter: input.scatter,
+        };
         this.spans = (0..graph.switch_count() as u32).map(|s| span(this.of(s))).collect();
         this
     }
@@ -89,6 +99,7 @@ impl Targets {
         self.divider[s as usize] == old.divider[s as usize]
             && self.shift(s) == old.shift(s)
             && self.slots.of(s) == old.slots.of(s)
+            && self.scatter == old.scatter
     }
 
     /// The end ports of a switch, its own first, then by port.
@@ -120,9 +131,14 @@ fn span(targets: &[Target]) -> (u16, u16) {
 
 /// Breadth-first distance from the switches with hosts (from all switches with any end port when there are no hosts).
 pub(crate) fn levels_from_hosts(graph: &SwitchGraph) -> Vec<u16> {
+    levels_from(graph, &|d| d.host)
+}
+
+/// Breadth-first distance from the switches with an end port that `counts`.
+pub(crate) fn levels_from(graph: &SwitchGraph, counts: &dyn Fn(&Destination) -> bool) -> Vec<u16> {
     let mut level = vec![u16::MAX; graph.switch_count()];
     let mut queue: Vec<SwitchIndex> = Vec::new();
-    for host in graph.destinations().iter().filter(|d| d.host) {
+    for host in graph.destinations().iter().filter(|d| counts(d)) {
         if level[host.switch as usize] != 0 {
             level[host.switch as usize] = 0;
             queue.push(host.switch);
@@ -211,31 +227,35 @@ fn join(root: &mut [u32], a: u32, b: u32) {
     root[a.max(b) as usize] = a.min(b);
 }
 
-/// The end ports of each switch. A host's rank is (ordinal of its switch) · (most hosts on any switch) + place by port, so
-/// that a host that comes or goes moves the ranks of its own leaf only; other end ports are ranked by their switch.
-fn ranked_targets(graph: &SwitchGraph, ordinal: &[u32]) -> (Vec<u32>, Vec<Target>) {
+/// The end ports of each switch. A host's rank is (ordinal of its switch) · (most hosts of its kind on any switch) + place
+/// by port among those of its kind, so that a host that comes or goes moves the ranks of its own leaf only, and I/O nodes
+/// are spread as evenly as compute nodes; other end ports are ranked by their switch.
+fn ranked_targets(graph: &SwitchGraph, ordinal: &[u32], input: &RoutingInput) -> (Vec<u32>, Vec<Target>) {
     let count = ordinal.len();
     let mut order: Vec<usize> = (0..graph.destinations().len()).collect();
     order.par_sort_unstable_by_key(|i| {
         let d = &graph.destinations()[*i];
         (d.switch, d.host, d.port, d.lid)
     });
-    let mut hosts = vec![0_u32; count];
+    let mut hosts = vec![[0_u32; 3]; count];
+    let kind = |d: &Destination| usize::from(input.kind_of(d));
     for d in graph.destinations().iter().filter(|d| d.host) {
-        hosts[d.switch as usize] += 1;
+        hosts[d.switch as usize][kind(d)] += 1;
     }
-    let stride = hosts.iter().copied().max().unwrap_or(1).max(1);
+    let stride: [u32; 3] =
+        std::array::from_fn(|kind| hosts.iter().map(|of| of[kind]).max().unwrap_or(1).max(1));
     let mut offsets = vec![0_u32; count + 1];
     let mut targets = Vec::with_capacity(order.len());
-    let mut placed = (u32::MAX, 0_u32);
+    let mut placed = (u32::MAX, [0_u32; 3]);
     for i in order {
         let d = &graph.destinations()[i];
         if placed.0 != d.switch {
-            placed = (d.switch, 0);
+            placed = (d.switch, [0; 3]);
         }
-        let base = ordinal[d.switch as usize];
-        let rank = if d.host { base.saturating_mul(stride).saturating_add(placed.1) } else { base };
-        placed.1 += u32::from(d.host);
+        let (base, kind) = (ordinal[d.switch as usize], kind(d));
+        let rank =
+            if d.host { base.saturating_mul(stride[kind]).saturating_add(placed.1[kind]) } else { base };
+        placed.1[kind] += u32::from(d.host);
         offsets[d.switch as usize + 1] += 1;
         targets.push(Target { lid: d.lid.get(), lids: 1 << d.lmc, port: d.port, rank });
     }

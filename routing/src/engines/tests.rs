@@ -88,3 +88,61 @@ fn the_order_of_discovery_makes_no_difference() {
         assert!(engine.route(&one, &input) == engine.route(&other, &input), "{name}");
     }
 }
+
+/// One host of each leaf is an I/O node. By its place among all hosts each would take the same uplink of every leaf; spread by
+/// themselves they take one each.
+#[test]
+fn io_nodes_are_spread_by_themselves() {
+    let graph = SwitchGraph::new(&testing::fat_tree(&[4, 4], &[1, 4], 0));
+    let mut seen = BTreeSet::new();
+    let hosts = graph.destinations().iter().filter(|d| d.host);
+    let io: Vec<Destination> = hosts.filter(|d| seen.insert(d.switch)).copied().collect();
+    for engine in ["minhop", "updn", "ftree"] {
+        let uplinks = |input: &RoutingInput| {
+            let routes = by_name(engine).unwrap().route(&graph, input).unwrap();
+            assert!(verify::check(&graph, &routes, Options::default()).is_right());
+            let others = io.iter().filter(|d| d.switch != io[0].switch);
+            others.map(|d| routes.lfts.port(io[0].switch, d.lid)).collect::<BTreeSet<u8>>().len()
+        };
+        let told = RoutingInput { io_guids: io.iter().map(|d| d.guid).collect(), ..RoutingInput::default() };
+        assert_eq!((uplinks(&RoutingInput::default()), uplinks(&told)), (1, 3), "{engine}");
+    }
+}
+
+/// A storage host on a spine hides the roots of a tree, unless compute nodes are named.
+#[test]
+fn levels_are_counted_from_compute_nodes_only() {
+    let mut builder = testing::Builder::new(8);
+    let spines: Vec<_> = (0..4).map(|_| builder.switch()).collect();
+    for _ in 0..4 {
+        let leaf = builder.switch();
+        for _ in 0..4 {
+            builder.host(leaf);
+        }
+        spines.iter().for_each(|spine| builder.link(leaf, *spine));
+    }
+    let storage = builder.host(spines[0]);
+    let fabric = builder.finish(0);
+    let hosts = fabric.node_ids().filter(|id| *id != storage && !fabric.node(*id).is_switch());
+    let guid = |id| fabric.node(id).end_ports().map(|(_, port)| port.guid).next().unwrap();
+    let compute: BTreeSet<Guid> = hosts.map(guid).collect();
+    let graph = SwitchGraph::new(&fabric);
+    let told = RoutingInput { compute_guids: compute, ..RoutingInput::default() };
+    let without = ranks::find_roots(&graph, &RoutingInput::default());
+    assert_eq!((without.len(), ranks::find_roots(&graph, &told).len()), (3, 4));
+    let routes = FatTree.route(&graph, &told).unwrap();
+    assert!(verify::check(&graph, &routes, Options::default()).is_right());
+}
+
+#[test]
+fn scattered_tables_come_from_the_seed_alone() {
+    let graph = SwitchGraph::new(&testing::fat_tree(&[4, 4], &[1, 4], 0));
+    let with = |seed| {
+        let routes =
+            UpDown.route(&graph, &RoutingInput { scatter: seed, ..RoutingInput::default() }).unwrap();
+        assert!(verify::check(&graph, &routes, Options::default()).is_right());
+        routes
+    };
+    assert!(with(Some(1)) == with(Some(1)));
+    assert!(with(Some(1)) != with(Some(2)) && with(Some(1)) != with(None));
+}

@@ -39,7 +39,7 @@ impl RoutingEngine for TorusTwoQos {
         if needed > available {
             return Err(RoutingError::NotEnoughVls { engine: NAME, needed, available });
         }
-        let targets = Targets::new(graph);
+        let targets = Targets::new(graph, input);
         let mut routes = Routes::empty(NAME, graph);
         let mut sl = LftMatrix::new(graph.switch_count(), graph.top_lid());
         let rows = routes.lfts.par_rows_mut().zip(sl.par_rows_mut());

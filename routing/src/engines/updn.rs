@@ -41,7 +41,7 @@ pub(super) fn basis(
     input: &RoutingInput,
     earlier: Option<Earlier<'_>>,
 ) -> Result<Basis, RoutingError> {
-    let mut roots = roots(graph, &input.root_guids).ok_or_else(|| RoutingError::Unsuitable {
+    let mut roots = roots(graph, input).ok_or_else(|| RoutingError::Unsuitable {
         engine: "updn",
         reason: format!("none of the {} root GUIDs is a switch of this fabric", input.root_guids.len()),
     })?;
@@ -51,7 +51,7 @@ pub(super) fn basis(
         ranks.join(graph);
         hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc), earlier);
     }
-    Ok(Basis { hops, targets: Targets::with_levels(graph, &ranks.levels()) })
+    Ok(Basis { hops, targets: Targets::with_levels(graph, &ranks.levels(), input) })
 }
 
 /// The engine `dnup`.
@@ -89,7 +89,7 @@ pub(super) fn basis_from_hosts(
     };
     let hops = NextHops::up_down(graph, &turned, earlier);
     check_hosts(graph, &hops)?;
-    Ok(Basis { hops, targets: Targets::with_levels(graph, &ranks.rank) })
+    Ok(Basis { hops, targets: Targets::with_levels(graph, &ranks.rank, input) })
 }
 
 pub(super) fn with_hosts(graph: &SwitchGraph) -> Vec<bool> {

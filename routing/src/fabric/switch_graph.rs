@@ -82,8 +82,13 @@ impl SwitchGraph {
     /// without which a part of the fabric would be cut off: of these the fastest stay (B28).
     pub fn avoiding_degraded(fabric: &Fabric) -> Self {
         let up = |end: PortRef| fabric.port(end).is_some_and(|p| p.state.is_up());
-        let avoided = super::degraded::avoidable(fabric, |link| up(link.a) && up(link.b));
-        Self::with_links(fabric, |a, b| up(a) && up(b) && !avoided.contains(&a) && !avoided.contains(&b))
+        Self::avoiding_degraded_of(fabric, |a, b| up(a) && up(b))
+    }
+
+    /// The same of the links that `usable` accepts.
+    pub fn avoiding_degraded_of(fabric: &Fabric, usable: impl Fn(PortRef, PortRef) -> bool) -> Self {
+        let avoided = super::degraded::avoidable(fabric, |link| usable(link.a, link.b));
+        Self::with_links(fabric, |a, b| usable(a, b) && !avoided.contains(&a) && !avoided.contains(&b))
     }
 
     /// The same with the links that `usable` accepts.

@@ -16,6 +16,8 @@ pub mod json;
 pub mod lfts;
 pub mod lst;
 pub mod mcfdbs;
+pub mod routes_json;
+pub mod steering;
 pub mod tables;
 #[cfg(test)]
 mod tests;

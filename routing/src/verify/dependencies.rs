@@ -144,6 +144,11 @@ impl Dependencies {
         self.bits[to..to + self.words].copy_from_slice(&from.bits[first..first + from.words]);
     }
 
+    /// Takes a dependency out.
+    pub(super) fn remove(&mut self, lane: usize, arc: u32, next: usize) {
+        self.bits[(lane * self.arcs + arc as usize) * self.words + next / 64] &= !(1 << (next % 64));
+    }
+
     /// Whether a dependency is there.
     pub(super) fn contains(&self, lane: usize, arc: u32, next: usize) -> bool {
         self.bits[(lane * self.arcs + arc as usize) * self.words + next / 64] >> (next % 64) & 1 == 1

@@ -4,7 +4,9 @@
 //! changed, when it is sent over a link that is gone, or when the fewest hops to its owner changed. Dependencies of
 //! channels are only added: a set too large that is proved free of cycles proves the smaller one. The proof is a height
 //! for each channel ([`super::cycle`]); where a new dependency does not go upwards, all is checked from nothing, so the
-//! verdict is always that of [`super::check`]. Only [`Report::dependencies`] can be larger.
+//! verdict is always that of [`super::check`]. A loop of management traffic, which most trees have between their roots, is
+//! named again while each of its steps is in the tables. Only [`Report::dependencies`] can be larger, and another loop of
+//! management traffic can be named.
 //!
 //! Cost: two walks of the LIDs that changed, a breadth-first search for each neighbour of the ends of the links, and a
 //! pass over the dependencies.
@@ -13,7 +15,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::cycle::Order;
+use super::cycle::{self, Order, Vertex};
 use super::dependencies::{Dependencies, Lanes};
 use super::network::Network;
 use super::report::{self, Report};
@@ -24,6 +26,8 @@ use crate::routes::{LFT_BLOCK, LftMatrix, PathSl, Routes, SlToVl};
 
 /// Switches that may have lost or gained links; with more, a check from nothing is as fast.
 const MOST_TOUCHED: usize = 8;
+/// Searches for a loop of management traffic before all is checked.
+const MOST_SEARCHES: usize = 4;
 
 /// Tables that were checked, with the sums.
 #[derive(Clone, Debug)]
@@ -72,7 +76,7 @@ impl Standing {
         options: Options,
     ) -> Option<(Tally, Order, Order)> {
         let links = LinkChange::between(&self.graph, network.graph)?;
-        let (Order::Heights(hosts), Order::Heights(all)) = (&self.hosts, &self.all) else { return None };
+        let Order::Heights(hosts) = &self.hosts else { return None };
         let comparable = self.options == options
             && on_one_vl(routes)
             && on_one_vl(&self.routes)
@@ -102,8 +106,16 @@ impl Standing {
         left.hosts = moved(&left.hosts, &old_network, network, lanes, &links);
         left.all = moved(&left.all, &old_network, network, lanes, &links);
         let hosts = raised(hosts, &links, network, &plus.hosts, &left.hosts)?;
-        let all = raised(all, &links, network, &plus.all, &left.all)?;
-        Some((left.merge(plus), Order::Heights(hosts), Order::Heights(all)))
+        let all = match &self.all {
+            Order::Heights(all) => Some(Order::Heights(raised(all, &links, network, &plus.all, &left.all)?)),
+            Order::Cycle(channels) => still_there(channels, &links, network, routes),
+        };
+        let mut tally = left.merge(plus);
+        let all = match all {
+            Some(all) => all,
+            None => search(&mut tally.all, network, routes, lanes)?,
+        };
+        Some((tally, Order::Heights(hosts), all))
     }
 }
 
@@ -212,6 +224,61 @@ fn moved(
         }
     }
     moved
+}
+
+/// Whether packets for some LID go from one arc on to another.
+fn is_taken(routes: &Routes, network: &Network<'_>, arc: u32, next: u32) -> bool {
+    let arcs = network.graph.all_arcs();
+    let (from, to) = (network.from[arc as usize], network.from[next as usize]);
+    let (exit, next_exit) = (arcs[arc as usize].out_port, arcs[next as usize].out_port);
+    let mut pairs = routes.lfts.row(from).iter().zip(routes.lfts.row(to));
+    pairs.any(|(a, b)| *a == exit && *b == next_exit)
+}
+
+/// Pairs of channels that follow one another along a cycle.
+fn steps(cycle: &[Vertex]) -> impl Iterator<Item = (u32, u32)> + '_ {
+    let next = cycle.iter().cycle().skip(1);
+    cycle.iter().zip(next).map(|((arc, _), (next, _))| (*arc, *next))
+}
+
+/// A cycle by the new numbers of its arcs, if packets still take each step of it.
+fn still_there(
+    cycle: &[Vertex],
+    links: &LinkChange,
+    network: &Network<'_>,
+    routes: &Routes,
+) -> Option<Order> {
+    let new =
+        |(arc, vl): &Vertex| Some((links.old_arc.iter().position(|old_arc| old_arc == arc)? as u32, *vl));
+    let cycle: Vec<Vertex> = cycle.iter().map(new).collect::<Option<_>>()?;
+    let stands = steps(&cycle).all(|(arc, next)| is_taken(routes, network, arc, next));
+    stands.then_some(Order::Cycle(cycle))
+}
+
+/// Looks for a cycle of steps that are in the tables; those that were in older tables only are taken out on the way. `None`
+/// when there are too many of these.
+fn search(
+    all: &mut Dependencies,
+    network: &Network<'_>,
+    routes: &Routes,
+    lanes: &Lanes<'_>,
+) -> Option<Order> {
+    for _ in 0..MOST_SEARCHES {
+        let cycle = match cycle::find(network, lanes, all) {
+            Order::Cycle(cycle) => cycle,
+            proof @ Order::Heights(_) => return Some(proof),
+        };
+        let gone: Vec<(u32, u32)> =
+            steps(&cycle).filter(|(arc, next)| !is_taken(routes, network, *arc, *next)).collect();
+        if gone.is_empty() {
+            return Some(Order::Cycle(cycle));
+        }
+        for (arc, next) in gone {
+            let first = network.graph.offsets()[network.to(arc) as usize];
+            all.remove(0, arc, (next - first) as usize);
+        }
+    }
+    None
 }
 
 /// Heights for the new arcs, if every dependency of `plus` goes upwards by them; those that `known` holds do already.

@@ -58,7 +58,7 @@ impl Manager {
 /// The settings that a configuration file makes.
 fn settings(text: &str) -> Result<SmSettings, String> {
     let config = Config::parse(text, Path::new("config")).map_err(|error| error.to_string())?;
-    Ok(SmSettings::from(&config))
+    SmSettings::load(&config).map_err(|error| error.to_string())
 }
 
 impl Agent for Manager {

@@ -1,5 +1,6 @@
 //! What is wrong with a configuration: one line with file, line, column, key and what is allowed.
 
+use super::SteeringError;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +33,9 @@ pub enum ConfigError {
         /// What is wrong and what is allowed, the key in front.
         message: String,
     },
+    /// A list that steers routing can't be used.
+    #[error(transparent)]
+    Steering(#[from] SteeringError),
 }
 
 /// The text that errors point into.

@@ -9,6 +9,7 @@ mod error;
 mod render;
 mod sections;
 mod setting;
+mod steering;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,7 @@ pub use sections::{
     RoutingConfig, SaConfig, SmConfig, StateConfig, TransactionsConfig,
 };
 pub use setting::{Hex64, LidTakeover, LogFormat, LogLevel};
+pub use steering::{SteeringError, read};
 
 use error::Source;
 use sections::raw;

@@ -169,6 +169,24 @@ sections! {
         engines: Vec<String> = vec!["minhop".to_owned()], Allowed::Engines;
         /// Node GUIDs of root switches, for engines that need them and are not to find them.
         root_guids: Vec<Guid> = Vec::new(), Allowed::Guids;
+        /// File of more of them, one a line, as opensm's root_guid_file.
+        root_guid_file: Option<PathBuf> = None, Allowed::Text;
+        /// File of port GUIDs of compute nodes, as opensm's cn_guid_file; not set: all hosts that are no I/O nodes.
+        compute_guid_file: Option<PathBuf> = None, Allowed::Text;
+        /// File of port GUIDs of I/O nodes, which are spread over the links by themselves, as opensm's io_guid_file.
+        io_guid_file: Option<PathBuf> = None, Allowed::Text;
+        /// File of ids that decide between switches of one rank (updn), as opensm's ids_guid_file.
+        ids_file: Option<PathBuf> = None, Allowed::Text;
+        /// File of weights of switch ports (minhop, dor), as opensm's hop_weights_file.
+        hop_weights_file: Option<PathBuf> = None, Allowed::Text;
+        /// File of port orders (dor), as opensm's port_search_ordering_file.
+        port_order_file: Option<PathBuf> = None, Allowed::Text;
+        /// Seed by which LIDs are dealt to equal paths by chance; 0: evenly.
+        scatter: u32 = 0, Allowed::Integer(0, 4_294_967_295);
+        /// Leave links between switches that run below what both ends can out of the routes, unless they are needed.
+        avoid_degraded_links: bool = false, Allowed::Boolean;
+        /// The most virtual lanes that nue uses; 0: all that the links have.
+        nue_max_vls: u8 = 0, Allowed::Integer(0, 15);
     }
 
     /// LIDs.

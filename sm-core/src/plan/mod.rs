@@ -126,7 +126,11 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
     let fabric = with_lids(&observed.fabric, &lids);
     let sm_lid = fabric.port(own_end(observed)).and_then(|p| p.lid).ok_or(PlanError::NoOwnLid)?;
     let usable = |a: PortRef, b: PortRef| usable(observed, a) && usable(observed, b);
-    let graph = Arc::new(SwitchGraph::with_links(&fabric, usable));
+    let graph = Arc::new(if input.settings.avoid_degraded_links {
+        SwitchGraph::avoiding_degraded_of(&fabric, usable)
+    } else {
+        SwitchGraph::with_links(&fabric, usable)
+    });
     let previous = input.previous.as_deref();
     let routed = routes::route(&graph, observed, &input.settings, previous.map(|plan| &plan.standing))?;
     let idle: Vec<bool> =

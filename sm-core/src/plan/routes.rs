@@ -45,11 +45,7 @@ pub(super) fn route(
     settings: &PlanSettings,
     standing: Option<&Standing>,
 ) -> Result<Routed, PlanError> {
-    let input = RoutingInput {
-        root_guids: settings.root_guids.clone(),
-        data_vls: data_vls(graph, observed, settings),
-        ..RoutingInput::default()
-    };
+    let input = RoutingInput { data_vls: data_vls(graph, observed, settings), ..settings.steering.clone() };
     let in_words = |errors: Vec<engines::RoutingError>| -> Vec<String> {
         errors.iter().map(ToString::to_string).collect()
     };

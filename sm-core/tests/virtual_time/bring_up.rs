@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use mad::types::PortState;
-use simulations::generate::{Options, Topology, generate};
 use simulations::world::Config;
 use sm_core::settings::SmSettings;
 use sm_core::sm::Role;
@@ -127,19 +126,5 @@ fn a_manager_on_a_switch_brings_up_the_fabric_too() {
         rig.run(Duration::from_secs(15));
         assert!(rig.settle().is_complete());
         rig.assert_right();
-    }
-}
-
-/// Nothing is called up that is not: an engine's lanes are worth what the switches' SL-to-VL tables make of them.
-#[test]
-fn lanes_that_nobody_programs_are_named() {
-    let ring = Topology::Torus { dims: vec![5], hosts: 1 };
-    let ring = generate(&ring, &Options::default()).expect("a ring");
-    for (engine, named) in [("dfsssp", true), ("updn", false)] {
-        let mut settings = SmSettings::default();
-        settings.plan.engines = vec![engine.to_owned()];
-        let report = Rig::with(&ring, Config::default(), settings, |_| ()).settle();
-        let said = report.findings.iter().any(|f| f.contains(engine) && f.contains("virtual lanes"));
-        assert_eq!(said, named, "{engine}: {:?}", report.findings);
     }
 }

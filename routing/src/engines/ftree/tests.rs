@@ -38,7 +38,11 @@ fn every_shift_permutation_of_a_whole_tree_is_free_of_contention() {
 fn what_is_no_tree_is_refused_with_the_reason() {
     let graph = SwitchGraph::new(&testing::torus(&[4, 4], 1, 0));
     let error = FatTree.route(&graph, &RoutingInput::default()).unwrap_err().to_string();
-    assert_eq!(error, "ftree: no level of switches lies above those with hosts: this is no tree");
+    assert_eq!(
+        error,
+        "ftree: no level of switches lies above those with hosts: switches \"S1\" (0x0002c90200000001) and \"S2\" \
+         (0x0002c90200000002) both have hosts and are linked"
+    );
     let mut fabric = testing::fat_tree(&[2, 3], &[1, 2], 0);
     connect(&mut fabric, "S1", "S2");
     let graph = SwitchGraph::new(&fabric);

@@ -21,7 +21,7 @@ fn b23_roots_found_are_the_spines_whatever_cable_is_missing() {
             fabric.disconnect(link.a);
         }
         let graph = SwitchGraph::new(&fabric);
-        assert_eq!(find_roots(&graph), [6, 7, 8]);
+        assert_eq!(find_roots(&graph, &RoutingInput::default()), [6, 7, 8]);
         let report = check_all(&UpDown, &graph, &RoutingInput::default());
         assert_eq!(report.hops.longest, 2 + u16::from(missing.is_some()), "{report}");
     }
@@ -79,7 +79,8 @@ fn spurs_are_no_roots() {
         at = id;
     }
     let graph = SwitchGraph::new(&fabric);
-    let names: Vec<&str> = find_roots(&graph).into_iter().map(|s| graph.name(s)).collect();
+    let names: Vec<&str> =
+        find_roots(&graph, &RoutingInput::default()).into_iter().map(|s| graph.name(s)).collect();
     assert_eq!(names, ["S4", "S5"]);
     assert!(check_all(&UpDown, &graph, &RoutingInput::default()).is_right());
 }

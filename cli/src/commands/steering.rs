@@ -1,0 +1,30 @@
+//! The lists and numbers by which engines are steered on the command line.
+
+use routing::engines::RoutingInput;
+use routing::formats::steering;
+use sm_core::config;
+
+use crate::args::Steering;
+use crate::failure::Outcome;
+use crate::settings::steering_failure;
+
+/// Reads the files that the flags name.
+///
+/// # Errors
+/// The first that can't be used.
+pub(super) fn input(args: &Steering) -> Outcome<RoutingInput> {
+    let read = |file: &Option<_>| config::read(file.as_deref(), steering::guids).map_err(steering_failure);
+    Ok(RoutingInput {
+        root_guids: read(&args.root_guids)?,
+        compute_guids: read(&args.cn_guids)?.into_iter().collect(),
+        io_guids: read(&args.io_guids)?.into_iter().collect(),
+        ids: config::read(args.ids.as_deref(), steering::ids).map_err(steering_failure)?,
+        hop_weights: config::read(args.hop_weights.as_deref(), steering::hop_weights)
+            .map_err(steering_failure)?,
+        port_order: config::read(args.port_order.as_deref(), steering::port_order)
+            .map_err(steering_failure)?,
+        scatter: args.scatter,
+        nue_max_vls: args.max_vls.unwrap_or(0),
+        ..RoutingInput::default()
+    })
+}
