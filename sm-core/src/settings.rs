@@ -149,6 +149,6 @@ impl From<&Config> for SmSettings {
 
 impl Default for SmSettings {
     fn default() -> Self {
-        Self::without_files(&Config::default())
+        Self::from(&Config::default())
     }
 }

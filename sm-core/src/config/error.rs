@@ -1,12 +1,12 @@
 //! What is wrong with a configuration: one line with file, line, column, key and what is allowed.
 
-use super::SteeringError;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 
 use super::sections::{KEYS, Refused, SECTIONS};
+use super::steering::SteeringError;
 
 /// Why a configuration was refused.
 #[derive(Debug, thiserror::Error)]
