@@ -2,9 +2,9 @@
 //! call only where the other side sleeps.
 //!
 //! The socket of the session stays the program's descriptor, and it is readable exactly while packets wait for the program:
-//! a [`FrameKind::Token`] lies in it as long as the ring to the program holds anything. `signalled` says so; whoever changes
+//! a [`Token`](crate::FrameKind::Token) lies in it as long as the ring to the program holds anything. `signalled` says so; whoever changes
 //! it from 0 to 1 puts the token there, and who takes the last packet takes the token too. A packet counts as there only while
-//! `signalled` is 1. The emulator wakes by a [`FrameKind::Bell`] that the program sends when `wanted` of the other ring says
+//! `signalled` is 1. The emulator wakes by a [`Bell`](crate::FrameKind::Bell) that the program sends when `wanted` of the other ring says
 //! that it sleeps.
 //!
 //! All words are atomic, and neither side trusts what the other writes: a length beyond a slot is cut, positions are taken

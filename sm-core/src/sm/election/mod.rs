@@ -309,15 +309,12 @@ impl Election {
         self.orders.push(Order::Examine);
     }
 
-    /// We were stopped for so long that others may have taken us for dead.
+    /// We were stopped for so long that others may have taken us for dead. In STANDBY that changes nothing: one poll at most was
+    /// under way meanwhile, and who takes over is DISCOVERING first. (Beginning to count anew here, a standby whose polls
+    /// end later than they should would never take over.)
     pub(crate) fn lapsed(&mut self) {
-        match self.state {
-            SmState::Master | SmState::Discovering => self.examine(SmState::Discovering),
-            SmState::Standby | SmState::NotActive => {
-                if let Some(watched) = &mut self.watched {
-                    watched.unanswered = 0;
-                }
-            }
+        if matches!(self.state, SmState::Master | SmState::Discovering) {
+            self.examine(SmState::Discovering);
         }
     }
 
