@@ -3,32 +3,14 @@
 #![allow(clippy::print_stdout, reason = "tests say what they leave out")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::path::{Path, PathBuf};
+#[path = "../../testdata/captures.rs"]
+mod captures;
 
 use mad::types::{Lid, PortNum};
 use routing::engines::{RoutingInput, route_chain};
 use routing::fabric::{Fabric, NodeId, SwitchGraph};
 use routing::formats;
 use routing::verify::{self, Options};
-
-fn files() -> Vec<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let above =
-        || here.ancestors().map(|folder| folder.join("shared/captures")).find(|folder| folder.is_dir());
-    let folder = std::env::var_os("RSM_CAPTURES").map(PathBuf::from).or_else(above);
-    let Some(folder) = folder else {
-        println!("no folder of captures: set RSM_CAPTURES to check against real fabrics");
-        return ["odd-from-h1.txt", "torus-lmc1-from-H5.txt"]
-            .map(|name| here.join("../testdata/ibnetdiscover").join(name))
-            .to_vec();
-    };
-    let mut files: Vec<PathBuf> = ["ibnetdiscover", "ibdiagnet-lst", "ibsim-net"]
-        .iter()
-        .flat_map(|kind| std::fs::read_dir(folder.join(kind)).unwrap().map(|e| e.unwrap().path()))
-        .collect();
-    files.sort();
-    files
-}
 
 /// Gives LIDs to end ports that have none, as a subnet manager would.
 fn complete_lids(fabric: &mut Fabric) {
@@ -50,7 +32,7 @@ fn complete_lids(fabric: &mut Fabric) {
 
 #[test]
 fn every_capture_routes_and_verifies() {
-    let files = files();
+    let files = captures::files();
     assert!(files.len() >= 2);
     for path in files {
         let mut fabric = formats::load(&path).unwrap_or_else(|error| panic!("{error}")).fabric;

@@ -1,6 +1,6 @@
 //! osmtest, the conformance test of opensm's authors, against subnet administration of `rsm run`, on the emulator.
 //!
-//! opensm 3.3.23 passes flows c, a, v, s, e, m, f and q there, and so do we. On ibsim its preload library cuts every table
+//! opensm 3.3.23 passes flows c, a, v, s, e, m and q there, and so do we. On ibsim its preload library cuts every table
 //! after the first datagram, so that opensm itself fails: `osmtest -f s` ends with "Services Registration" FAIL
 //! ("ERR 4A1C: Could not find the service by name" after a cut answer), `-f m` with "Multicast" FAIL, `-f a` and `-f v`
 //! with FAIL at the first PathRecord table, for opensm as for us. So the emulator is the place for this test.
@@ -8,7 +8,7 @@
 use crate::emulator::{Emulator, wait_until};
 use crate::net::Net;
 
-/// Flows that are quick; `f` is a stress test of 100,000 queries, run with a mode of its own below.
+/// Flows that are quick; `f`, a stress test of 100,000 queries, is left out.
 const FLOWS: [(&str, &str); 7] = [
     ("c", "Create Inventory"),
     ("a", "All Validations"),

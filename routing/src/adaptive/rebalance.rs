@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use mad::types::{Guid, Lid};
 
 use super::load::{Load, Next, Through};
+use crate::engines::widen;
 use crate::fabric::{Destination, SwitchGraph, SwitchIndex};
 use crate::routes::{LftMatrix, NO_PORT};
 
@@ -277,16 +278,7 @@ fn distances(graph: &SwitchGraph) -> Vec<u16> {
         queue.clear();
         queue.push(target);
         row[target as usize] = 0;
-        let mut head = 0;
-        while let Some(&at) = queue.get(head) {
-            head += 1;
-            for arc in graph.arcs(at) {
-                if row[arc.to as usize] == u16::MAX {
-                    row[arc.to as usize] = row[at as usize] + 1;
-                    queue.push(arc.to);
-                }
-            }
-        }
+        widen(graph, &mut queue, row);
     }
     all
 }

@@ -11,9 +11,9 @@
 //!   tables. `dragonfly-plus` 1: up, global and down links form no cycle. Cost: as `minhop`.
 //! - Source: Kim, Dally, Scott, Abts (ISCA 2008); Shpiner et al., Dragonfly+ (HiPINEB 2017).
 
-use super::fill::fill;
+use super::fill::{Basis, fill};
 use super::next_hops::{NextHops, Turn};
-use super::targets::Targets;
+use super::targets::{Targets, with_hosts};
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::{Routes, SlToVl};
@@ -32,12 +32,6 @@ fn describe(graph: &SwitchGraph, s: SwitchIndex) -> String {
 
 fn sources(graph: &SwitchGraph) -> Vec<SwitchIndex> {
     (0..graph.switch_count() as u32).flat_map(|s| std::iter::repeat_n(s, graph.arcs(s).len())).collect()
-}
-
-fn with_hosts(graph: &SwitchGraph) -> Vec<bool> {
-    let mut with_hosts = vec![false; graph.switch_count()];
-    graph.destinations().iter().filter(|d| d.host).for_each(|d| with_hosts[d.switch as usize] = true);
-    with_hosts
 }
 
 fn check_hosts(engine: &'static str, graph: &SwitchGraph, hops: &NextHops) -> Result<(), RoutingError> {
@@ -136,15 +130,17 @@ impl RoutingEngine for DragonflyPlus {
     }
 
     fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
-        let hops = up_global_down(graph)?;
-        let mut routes = Routes::empty(self.name(), graph);
-        fill(graph, &Targets::new(graph, input), &hops, &mut routes.lfts);
-        Ok(routes)
+        Ok(basis_plus(graph, input)?.routes(self.name(), graph))
     }
 }
 
+/// What the tables of `dragonfly-plus` are filled from.
+pub(super) fn basis_plus(graph: &SwitchGraph, input: &RoutingInput) -> Result<Basis, RoutingError> {
+    Ok(Basis { hops: up_global_down(graph)?, targets: Targets::new(graph, input) })
+}
+
 /// The best arcs up, over a global link and down.
-pub(super) fn up_global_down(graph: &SwitchGraph) -> Result<NextHops, RoutingError> {
+fn up_global_down(graph: &SwitchGraph) -> Result<NextHops, RoutingError> {
     let leaf = with_hosts(graph);
     let refuse = |reason| RoutingError::Unsuitable { engine: "dragonfly-plus", reason };
     let from = sources(graph);
@@ -186,16 +182,7 @@ mod tests {
                 group[i + 1..].iter().for_each(|t| builder.link(*s, *t));
             }
         }
-        let mut used = vec![0; groups];
-        for _ in 0..a * h / (groups - 1) {
-            for i in 0..groups {
-                for j in i + 1..groups {
-                    builder.link(switches[i][used[i] % a], switches[j][used[j] % a]);
-                    used[i] += 1;
-                    used[j] += 1;
-                }
-            }
-        }
+        builder.join_groups(&switches, a * h / (groups - 1));
         builder.finish(0)
     }
 
@@ -239,29 +226,7 @@ mod tests {
 
     #[test]
     fn dragonfly_plus_needs_one_lane() {
-        let (groups, leaves, spines) = (5, 2, 4);
-        let mut builder = testing::Builder::new(8);
-        let mut tops: Vec<Vec<NodeId>> = Vec::new();
-        for _ in 0..groups {
-            let group: Vec<NodeId> = (0..spines).map(|_| builder.switch()).collect();
-            for _ in 0..leaves {
-                let leaf = builder.switch();
-                for _ in 0..2 {
-                    builder.host(leaf);
-                }
-                group.iter().for_each(|spine| builder.link(leaf, *spine));
-            }
-            tops.push(group);
-        }
-        let mut used = vec![0; groups];
-        for i in 0..groups {
-            for j in i + 1..groups {
-                builder.link(tops[i][used[i] % spines], tops[j][used[j] % spines]);
-                used[i] += 1;
-                used[j] += 1;
-            }
-        }
-        let graph = SwitchGraph::new(&builder.finish(0));
+        let graph = SwitchGraph::new(&testing::dragonfly_plus(5, 2, 4));
         let input = RoutingInput { data_vls: 1, ..RoutingInput::default() };
         let report = check_all(&DragonflyPlus, &graph, &input);
         assert_eq!(report.hops.histogram.len(), 4, "{report}");

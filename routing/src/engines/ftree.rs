@@ -15,8 +15,7 @@
 use super::fill::Basis;
 use super::next_hops::{Earlier, NextHops};
 use super::ranks::{Ranks, roots};
-use super::targets::{Targets, levels_from};
-use super::updn::with_hosts;
+use super::targets::{Targets, levels_from, with_hosts};
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::Routes;

@@ -45,7 +45,7 @@ pub(crate) use next_hops::{NextHops, TARGETS};
 pub use nue::Nue;
 pub use sssp::{DfSssp, Sssp};
 pub use standing::{Chained, Standing, route_chain_from};
-pub(crate) use targets::{hosts_in_tree_order, levels_from_hosts};
+pub(crate) use targets::{hosts_in_tree_order, levels_from_hosts, widen};
 pub use torus::TorusTwoQos;
 pub use updn::{DownUp, UpDown};
 

@@ -34,7 +34,8 @@ pub struct Chained {
 
 type MakeBasis = fn(&SwitchGraph, &RoutingInput, Option<Earlier<'_>>) -> Result<Basis, RoutingError>;
 
-fn maker(engine: &str) -> Option<MakeBasis> {
+/// What makes the basis of an engine whose entries depend on their own switch and target only.
+pub(super) fn maker(engine: &str) -> Option<MakeBasis> {
     match engine {
         "minhop" => Some(minhop::basis),
         "updn" => Some(updn::basis),

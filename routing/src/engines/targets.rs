@@ -134,6 +134,15 @@ pub(crate) fn levels_from_hosts(graph: &SwitchGraph) -> Vec<u16> {
     levels_from(graph, &|d| d.host)
 }
 
+/// Which switches have hosts.
+pub(super) fn with_hosts(graph: &SwitchGraph) -> Vec<bool> {
+    let mut with_hosts = vec![false; graph.switch_count()];
+    for d in graph.destinations().iter().filter(|d| d.host) {
+        with_hosts[d.switch as usize] = true;
+    }
+    with_hosts
+}
+
 /// Breadth-first distance from the switches with an end port that `counts`.
 pub(crate) fn levels_from(graph: &SwitchGraph, counts: &dyn Fn(&Destination) -> bool) -> Vec<u16> {
     let mut level = vec![u16::MAX; graph.switch_count()];
@@ -144,6 +153,12 @@ pub(crate) fn levels_from(graph: &SwitchGraph, counts: &dyn Fn(&Destination) -> 
             queue.push(host.switch);
         }
     }
+    widen(graph, &mut queue, &mut level);
+    level
+}
+
+/// Goes breadth first from the switches in `queue`, whose level is known, to those whose level is `u16::MAX`.
+pub(crate) fn widen(graph: &SwitchGraph, queue: &mut Vec<SwitchIndex>, level: &mut [u16]) {
     let mut head = 0;
     while let Some(&at) = queue.get(head) {
         head += 1;
@@ -154,7 +169,6 @@ pub(crate) fn levels_from(graph: &SwitchGraph, counts: &dyn Fn(&Destination) -> 
             }
         }
     }
-    level
 }
 
 /// Switches in order of level, those without level left out.

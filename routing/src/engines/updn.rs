@@ -16,7 +16,7 @@
 use super::fill::Basis;
 use super::next_hops::{Earlier, NextHops, Turn};
 use super::ranks::{Ranks, roots};
-use super::targets::{Targets, levels_from_hosts};
+use super::targets::{Targets, levels_from_hosts, with_hosts};
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::Routes;
@@ -90,14 +90,6 @@ pub(super) fn basis_from_hosts(
     let hops = NextHops::up_down(graph, &turned, earlier);
     check_hosts(graph, &hops)?;
     Ok(Basis { hops, targets: Targets::with_levels(graph, &ranks.rank, input) })
-}
-
-pub(super) fn with_hosts(graph: &SwitchGraph) -> Vec<bool> {
-    let mut with_hosts = vec![false; graph.switch_count()];
-    for d in graph.destinations().iter().filter(|d| d.host) {
-        with_hosts[d.switch as usize] = true;
-    }
-    with_hosts
 }
 
 /// Refuses when switches with hosts in one part of the fabric have no legal path to one another.

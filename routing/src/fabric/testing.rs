@@ -41,6 +41,20 @@ impl Builder {
         self.link_ports(a, b);
     }
 
+    /// Connects every two groups of switches by `times` links; the switches of a group take turns.
+    pub(crate) fn join_groups(&mut self, groups: &[Vec<NodeId>], times: usize) {
+        let mut used = vec![0; groups.len()];
+        for _ in 0..times {
+            for i in 0..groups.len() {
+                for j in i + 1..groups.len() {
+                    self.link(groups[i][used[i] % groups[i].len()], groups[j][used[j] % groups[j].len()]);
+                    used[i] += 1;
+                    used[j] += 1;
+                }
+            }
+        }
+    }
+
     /// Connects two ports.
     pub(crate) fn link_ports(&mut self, a: PortRef, b: PortRef) {
         self.fabric.connect(a, b).expect("free ports");
@@ -182,5 +196,23 @@ pub(crate) fn random(
             builder.host(node);
         }
     }
+    builder.finish(0)
+}
+
+/// A dragonfly+: `groups` groups of leaves with two hosts each and of spines, one link between any two groups.
+pub(crate) fn dragonfly_plus(groups: usize, leaves: usize, spines: usize) -> Fabric {
+    let mut builder = Builder::new(8);
+    let mut tops = Vec::new();
+    for _ in 0..groups {
+        let group: Vec<NodeId> = (0..spines).map(|_| builder.switch()).collect();
+        for _ in 0..leaves {
+            let leaf = builder.switch();
+            builder.host(leaf);
+            builder.host(leaf);
+            group.iter().for_each(|spine| builder.link(leaf, *spine));
+        }
+        tops.push(group);
+    }
+    builder.join_groups(&tops, 1);
     builder.finish(0)
 }

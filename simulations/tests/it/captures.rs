@@ -6,8 +6,10 @@
 //! optimisation; `RSM_CAPTURES_ALL=1` plays them too.
 #![allow(clippy::print_stdout, reason = "tests say what they leave out")]
 
+#[path = "../../../testdata/captures.rs"]
+mod files;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mad::types::PortNum;
@@ -19,24 +21,6 @@ use sm_core::settings::SmSettings;
 
 /// The largest fabric of a plain run.
 const MOST_NODES: usize = 800;
-
-fn files() -> Vec<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let above =
-        || here.ancestors().map(|folder| folder.join("shared/captures")).find(|folder| folder.is_dir());
-    let Some(folder) = std::env::var_os("RSM_CAPTURES").map(PathBuf::from).or_else(above) else {
-        println!("no folder of captures: set RSM_CAPTURES to check against real fabrics");
-        return ["odd-from-h1.txt", "torus-lmc1-from-H5.txt"]
-            .map(|name| here.join("../testdata/ibnetdiscover").join(name))
-            .to_vec();
-    };
-    let mut files: Vec<PathBuf> = ["ibnetdiscover", "ibdiagnet-lst", "ibsim-net"]
-        .iter()
-        .flat_map(|kind| std::fs::read_dir(folder.join(kind)).unwrap().map(|entry| entry.unwrap().path()))
-        .collect();
-    files.sort();
-    files
-}
 
 /// What a file tells of a fabric, whatever the order: nodes by GUID, cables by their ends.
 #[derive(Debug, PartialEq)]
@@ -120,7 +104,7 @@ fn managers(world: &mut World) -> Vec<AgentId> {
 #[test]
 fn every_capture_survives_its_own_output_and_comes_up() {
     let all = std::env::var_os("RSM_CAPTURES_ALL").is_some();
-    let files = files();
+    let files = files::files();
     assert!(files.len() >= 2);
     for path in files {
         let name = path.display().to_string();

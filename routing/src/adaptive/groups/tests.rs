@@ -73,34 +73,9 @@ fn members_that_would_close_a_circle_are_left_out() {
     assert!(error.contains("have a credit loop themselves, by switch \"S"), "{error}");
 }
 
-fn dragonfly_plus() -> Fabric {
-    let (groups, leaves, spines) = (5, 2, 4);
-    let mut builder = testing::Builder::new(8);
-    let mut tops = Vec::new();
-    for _ in 0..groups {
-        let group: Vec<_> = (0..spines).map(|_| builder.switch()).collect();
-        for _ in 0..leaves {
-            let leaf = builder.switch();
-            builder.host(leaf);
-            builder.host(leaf);
-            group.iter().for_each(|spine| builder.link(leaf, *spine));
-        }
-        tops.push(group);
-    }
-    let mut used = vec![0; groups];
-    for i in 0..groups {
-        for j in i + 1..groups {
-            builder.link(tops[i][used[i] % spines], tops[j][used[j] % spines]);
-            used[i] += 1;
-            used[j] += 1;
-        }
-    }
-    builder.finish(0)
-}
-
 #[test]
 fn dragonfly_plus_offers_its_spines_within_a_group() {
-    let graph = SwitchGraph::new(&dragonfly_plus());
+    let graph = SwitchGraph::new(&testing::dragonfly_plus(5, 2, 4));
     let (adaptive, report) = route("dragonfly-plus", &graph, &input(), &all(4095)).unwrap();
     assert!(report.is_right(), "{report:?}");
     let summary = adaptive.summary(&graph);

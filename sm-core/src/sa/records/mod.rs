@@ -68,12 +68,25 @@ impl<R: Record> Query<R> {
         lid: impl FnOnce(&R) -> u16,
         context: &Context<'a>,
     ) -> &'a [EndPort] {
-        match self.field(bit, lid) {
-            None => context.snapshot.end_ports(),
-            Some(raw) => {
-                Lid::new(raw).and_then(|lid| context.snapshot.port_at(lid)).map_or(&[], std::slice::from_ref)
-            }
-        }
+        ports_at(context.snapshot, self.field(bit, lid))
+    }
+
+    /// Those of them that the requester may see, for records whose component 0 is the LID.
+    pub(super) fn visible_ports<'a>(
+        &self,
+        lid: impl FnOnce(&R) -> u16,
+        context: &Context<'a>,
+    ) -> impl Iterator<Item = &'a EndPort> {
+        let context = *context;
+        self.ports_by_lid(0, lid, &context).iter().filter(move |port| context.may_see(port))
+    }
+}
+
+/// The end port that holds a LID (any of its LIDs), or all.
+fn ports_at(snapshot: &Snapshot, lid: Option<u16>) -> &[EndPort] {
+    match lid {
+        None => snapshot.end_ports(),
+        Some(raw) => Lid::new(raw).and_then(|lid| snapshot.port_at(lid)).map_or(&[], std::slice::from_ref),
     }
 }
 

@@ -19,8 +19,7 @@ impl Served for GuidInfoRecord {
         emit: &mut dyn FnMut(Self) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let wanted = query.field(1, |record| record.block_num);
-        let ports = query.ports_by_lid(0, |record| record.lid.get(), context);
-        for port in ports.iter().filter(|port| context.may_see(port)) {
+        for port in query.visible_ports(|record| record.lid.get(), context) {
             let Some(info) = context.snapshot.observed.port_info(port.end) else { continue };
             // A port has its own GUID even where it claims a table without entries.
             let blocks = info.guid_cap.div_ceil(GuidInfo::PER_BLOCK as u8).max(1);

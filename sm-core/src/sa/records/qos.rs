@@ -13,7 +13,7 @@ use mad::wire::smp::{PortInfo, SlToVlMappingTable, VlArbitrationTable, VlArbitra
 use mad::wire::{Attribute, Method};
 use zerocopy::FromZeros;
 
-use super::{Context, Query, Served};
+use super::{Context, Query, Served, ports_at};
 use crate::observed::has_arbitration_block;
 use crate::snapshot::{EndPort, Snapshot};
 use crate::sweep::has_lanes;
@@ -30,12 +30,7 @@ pub(in crate::sa) fn unread(snapshot: &Snapshot, mad: &SaMad) -> BTreeSet<Guid> 
         sa::VL_ARBITRATION_TABLE_RECORD => VlArbitrationTableRecord::decode(&mad.data).map(|r| r.lid.get()),
         _ => return BTreeSet::new(),
     };
-    let ports = match asked_lid.filter(|_| mask & 1 != 0) {
-        None => snapshot.end_ports(),
-        Some(raw) => mad::types::Lid::new(raw)
-            .and_then(|lid| snapshot.port_at(lid))
-            .map_or(&[][..], std::slice::from_ref),
-    };
+    let ports = ports_at(snapshot, asked_lid.filter(|_| mask & 1 != 0));
     let observed = &snapshot.observed;
     let nodes = ports.iter().filter(|port| observed.node(port.end.node).is_some_and(|n| !n.tables.qos_read));
     let nodes: BTreeSet<Guid> = nodes
@@ -68,8 +63,7 @@ impl Served for SlToVlMappingTableRecord {
     ) -> ControlFlow<()> {
         let asked_input = query.field(1, |record| record.input_port_num);
         let asked_output = query.field(2, |record| record.output_port_num);
-        let ports = query.ports_by_lid(0, |record| record.lid.get(), context);
-        for port in ports.iter().filter(|port| context.may_see(port)) {
+        for port in query.visible_ports(|record| record.lid.get(), context) {
             let Some(node) = context.snapshot.observed.node(port.end.node) else { continue };
             let inputs = if port.is_switch() { 0..=node.node_info.num_ports } else { 0..=0 };
             for (output, info) in ports_of(context, port) {
@@ -103,8 +97,7 @@ impl Served for VlArbitrationTableRecord {
     ) -> ControlFlow<()> {
         let asked_port = query.field(1, |record| record.output_port_num);
         let asked_block = query.field(2, |record| record.block_num);
-        let ports = query.ports_by_lid(0, |record| record.lid.get(), context);
-        for port in ports.iter().filter(|port| context.may_see(port)) {
+        for port in query.visible_ports(|record| record.lid.get(), context) {
             let Some(node) = context.snapshot.observed.node(port.end.node) else { continue };
             for (number, info) in ports_of(context, port) {
                 let shown = if port.is_switch() { number } else { PortNum(0) };
