@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engines::testing::random_fabrics;
-use crate::fabric::{Fabric, testing};
+use crate::fabric::testing;
 use crate::verify::FaultKind;
 
 fn all(group_cap: u16) -> Abilities {
