@@ -328,7 +328,10 @@ pub(crate) struct Steering {
     /// Leave out links that run below what both ends can, where nothing is cut off by that
     #[arg(long)]
     pub(crate) avoid_degraded: bool,
-    /// The most virtual lanes that nue uses [default: all]
+    /// The torus as it is meant to be (torus-2qos): opensm's torus-2QoS.conf [default: found from the wiring]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) torus_conf: Option<PathBuf>,
+    /// The most virtual lanes that engines use [default: all]
     #[arg(long, value_name = "1-15", value_parser = clap::value_parser!(u8).range(1..=15))]
     pub(crate) max_vls: Option<u8>,
 }

@@ -1,7 +1,7 @@
 //! The lists and numbers by which engines are steered on the command line.
 
 use routing::engines::RoutingInput;
-use routing::formats::steering;
+use routing::formats::{steering, torus};
 use sm_core::config;
 
 use crate::args::Steering;
@@ -24,7 +24,9 @@ pub(super) fn input(args: &Steering) -> Outcome<RoutingInput> {
         port_order: config::read(args.port_order.as_deref(), steering::port_order)
             .map_err(steering_failure)?,
         scatter: args.scatter,
-        nue_max_vls: args.max_vls.unwrap_or(0),
+        max_vls: args.max_vls.unwrap_or(0),
+        torus: config::read(args.torus_conf.as_deref(), |file, text| torus::read(file, text).map(Some))
+            .map_err(steering_failure)?,
         ..RoutingInput::default()
     })
 }

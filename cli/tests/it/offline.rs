@@ -135,3 +135,37 @@ fn groups_are_formed_within_the_limit_and_judged() {
     assert!(said.out.contains("refused: dfsssp: it has no adaptive form"), "{}", said.out);
     assert_eq!(rsm(&["route", &tree, "--adaptive", "--group-cap", "0"]).code, Some(2));
 }
+
+/// opensm's torus-2QoS.conf says where coordinates begin; one that does not fit the fabric or can't be meant is named.
+#[test]
+fn a_torus_is_routed_by_the_operators_seeds() {
+    let folder = tempfile::tempdir().expect("folder");
+    let torus = net("torus4x4.net");
+    let directory = folder.path().to_str().expect("text");
+    assert_eq!(rsm(&["route", &torus, "-o", directory]).code, Some(1));
+    let dump = std::fs::read_to_string(folder.path().join("opensm-lfts.dump")).expect("dump");
+    let guid = |name: &str| {
+        let line = dump.lines().find(|line| line.contains(&format!("({name})"))).expect("a switch");
+        line.split_whitespace()
+            .find(|word| word.starts_with("0x000") && word.len() == 18)
+            .expect("its GUID")
+            .to_owned()
+    };
+    let file = folder.path().join("torus-2QoS.conf");
+    let file = file.to_str().expect("text");
+    std::fs::write(file, "torus 4 4 1\nxp_link 0x1 0x2\nyp_link 0x1 0x3\n").expect("file");
+    let away = rsm(&["route", &torus, "--engine", "torus-2qos", "--torus-conf", file]);
+    assert_eq!(away.code, Some(1), "{away:?}");
+    assert!(format!("{away:?}").contains("seed 1: switch 0x0000000000000001 is not there"), "{away:?}");
+    let (origin, mut seeds) = (guid("S0_0"), "torus 4 4 1\n".to_owned());
+    for (side, name) in [("xp", "S1_0"), ("xm", "S3_0"), ("yp", "S0_1"), ("ym", "S0_3")] {
+        seeds += &format!("{side}_link {origin} {}\n", guid(name));
+    }
+    std::fs::write(file, seeds).expect("file");
+    let routed = rsm(&["route", &torus, "--engine", "torus-2qos", "--torus-conf", file]);
+    assert_eq!(routed.code, Some(0), "{routed:?}");
+    std::fs::write(file, "torus 4 x 1\n").expect("file");
+    let wrong = rsm(&["route", &torus, "--engine", "torus-2qos", "--torus-conf", file]);
+    let refused = wrong.refused(2);
+    assert!(refused.contains("torus-2QoS.conf:1:9: `x`, expected a number of switches"), "{refused}");
+}

@@ -48,7 +48,7 @@ impl RoutingEngine for Dragonfly {
 
     fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
         let group = complete_groups(graph)?;
-        let available = input.data_vls.max(1);
+        let available = input.vls();
         if available < 2 {
             return Err(RoutingError::NotEnoughVls { engine: "dragonfly", needed: 2, available });
         }

@@ -27,7 +27,7 @@ impl RoutingEngine for Lash {
     }
 
     fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
-        let available = input.data_vls.max(1);
+        let available = input.vls();
         let targets = Targets::new(graph, input);
         let mut needed = u8::MAX;
         for spread in [true, false] {

@@ -46,7 +46,7 @@ pub use nue::Nue;
 pub use sssp::{DfSssp, Sssp};
 pub use standing::{Chained, Standing, route_chain_from};
 pub(crate) use targets::{hosts_in_tree_order, levels_from_hosts, widen};
-pub use torus::TorusTwoQos;
+pub use torus::{TorusConfig, TorusDimension, TorusSeed, TorusTwoQos};
 pub use updn::{DownUp, UpDown};
 
 /// What operators steer engines with.
@@ -73,11 +73,23 @@ pub struct RoutingInput {
     pub io_guids: BTreeSet<Guid>,
     /// Deal LIDs to equal paths by chance, from this seed, in place of evenly; read by the engines that spread by rank.
     pub scatter: Option<u64>,
-    /// The most VLs that `nue` may use; 0: all that the links have.
+    /// The most VLs that engines may use; 0: all that the links have.
+    pub max_vls: u8,
+    /// The same for `nue` alone.
     pub nue_max_vls: u8,
+    /// The torus as it is meant to be, for `torus-2qos`; `None`: found from the wiring.
+    pub torus: Option<TorusConfig>,
 }
 
 impl RoutingInput {
+    /// VLs that an engine may use, 1 to 15.
+    fn vls(&self) -> u8 {
+        match (self.data_vls.clamp(1, 15), self.max_vls) {
+            (links, 0) => links,
+            (links, most) => links.min(most),
+        }
+    }
+
     /// The kind of a host: 0 for compute nodes, 1 for I/O nodes, 2 for those in neither list.
     fn kind_of(&self, host: &Destination) -> u8 {
         if self.io_guids.contains(&host.guid) {

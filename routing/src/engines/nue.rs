@@ -30,7 +30,7 @@ impl RoutingEngine for Nue {
     }
 
     fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
-        let vls = match (input.data_vls.max(1), input.nue_max_vls) {
+        let vls = match (input.vls(), input.nue_max_vls) {
             (links, 0) => links,
             (links, most) => links.min(most),
         };

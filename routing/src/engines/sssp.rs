@@ -46,7 +46,7 @@ impl RoutingEngine for DfSssp {
         let mut routes = Routes::empty(self.name(), graph);
         route_all(graph, &mut routes.lfts);
         let (sl, needed) = layers(graph, &routes.lfts);
-        let available = input.data_vls.max(1);
+        let available = input.vls();
         if needed > available {
             return Err(RoutingError::NotEnoughVls { engine: "dfsssp", needed, available });
         }

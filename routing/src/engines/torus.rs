@@ -1,22 +1,33 @@
 //! `torus-2qos`: tori and meshes, dimension by dimension, with datelines.
 //!
-//! - Input: a torus or mesh of one to three dimensions. Its coordinates are found from the wiring: switches that use the
-//!   same two ports for the same direction everywhere, as tori are cabled; the port pairs name the directions.
-//! - Guarantees: no credit loop between hosts on two VLs; shortest paths within every ring; with one link missing in a ring
-//!   its packets go the other way round. SL bit d says that the path crosses the dateline of dimension d; the
-//!   switches put a packet on VL 0 or 1 by the SL bit of the dimension that the exit leads along. SLs depend on source and
-//!   destination only.
-//! - Refuses: other fabrics (says which switch does not fit), rings broken in two places, missing switches: `nue` routes
-//!   these.
-//! - VLs: 2 where a ring of more than two switches is closed, else 1; SLs: 8. Cost: LIDs · switches.
-//! - Source: dateline routing on tori (Dally, Seitz 1987); service levels as torus-2QoS of OpenSM uses them.
+//! - Input: a torus or mesh of one to three dimensions. Its coordinates come from the seeds of opensm's torus-2QoS.conf
+//!   ([`config`]); without one they are found from the wiring: switches that use the same two ports for the same direction
+//!   everywhere, as tori are cabled; the port pairs name the directions.
+//! - Guarantees: no credit loop between hosts on two VLs; shortest paths within every ring. With a cable missing in a ring
+//!   its packets go the other way round. Where a failed switch leaves a place empty, paths that would have turned there
+//!   turn one switch earlier; the hop after a turn against the order of dimensions takes VLs of its own (VL bit 1). SL bit
+//!   d says that the whole torus' path crosses the dateline of dimension d; switches put a packet on VL bit 0 by the SL bit
+//!   of the dimension that the exit leads along. SLs depend on the places of source and destination only, so none changes
+//!   when something fails, as long as the coordinates stay (seeds with datelines see to that). With 8 VLs, SL bit 3
+//!   is a second level of service: VL bit 2 between switches, VL 1 towards hosts.
+//! - Refuses: other fabrics (says which switch does not fit), rings broken into several pieces, failed switches around which
+//!   no way is left or which leave a credit loop (that is proved; opensm's rule is: one, or several adjacent in the last
+//!   dimension): `nue` routes these.
+//! - VLs: 2 where a ring of more than two switches is closed, else 1; 4 with a failed switch; SLs: 8, or 16.
+//!   Cost: LIDs · switches; with failed switches also the hops of all pairs of switches.
+//! - Source: dateline routing on tori (Dally, Seitz 1987); service levels and early turns as torus-2QoS of OpenSM uses them.
 
+mod config;
 mod coordinates;
+mod directions;
+mod escape;
+mod seeded;
 
+pub use config::{TorusConfig, TorusDimension, TorusSeed};
 use coordinates::Torus;
 use rayon::prelude::*;
 
-use super::targets::Targets;
+use super::targets::{Target, Targets};
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::{LftMatrix, PathSl, Routes, SlToVl};
@@ -33,34 +44,80 @@ impl RoutingEngine for TorusTwoQos {
     }
 
     fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
-        let torus = Torus::find(graph).map_err(|reason| RoutingError::Unsuitable { engine: NAME, reason })?;
-        let available = input.data_vls.max(1);
-        let needed = if torus.has_closed_rings() { 2 } else { 1 };
+        let unsuitable = |reason| RoutingError::Unsuitable { engine: NAME, reason };
+        let torus = find(graph, input.torus.as_ref()).map_err(unsuitable)?;
+        let available = input.vls();
+        let needed = match (torus.missing().next(), torus.has_closed_rings()) {
+            (Some(_), _) => 4,
+            (None, true) => 2,
+            (None, false) => 1,
+        };
         if needed > available {
             return Err(RoutingError::NotEnoughVls { engine: NAME, needed, available });
         }
+        let vls = VlBits::of(available, needed);
+        escape::check(graph, &torus, vls).map_err(unsuitable)?;
         let targets = Targets::new(graph, input);
+        let order = input.torus.as_ref().map_or(&[][..], |config| &config.port_order);
+        let ends: Vec<Vec<(usize, Target)>> =
+            (0..graph.switch_count() as u32).map(|s| ends_in_order(&targets, s, order)).collect();
         let mut routes = Routes::empty(NAME, graph);
         let mut sl = LftMatrix::new(graph.switch_count(), graph.top_lid());
         let rows = routes.lfts.par_rows_mut().zip(sl.par_rows_mut());
         rows.enumerate().for_each(|(s, (lfts, sls))| {
-            for target in 0..graph.switch_count() as u32 {
-                fill(&torus, &targets, s as u32, target, lfts, sls);
+            for (target, ends) in (0..).zip(&ends) {
+                fill(&torus, ends, s as u32, target, lfts, sls);
             }
         });
         routes.vls = needed;
         if needed > 1 {
             routes.sl = PathSl::BySourceSwitch(sl);
-            let tables = (0..graph.switch_count() as u32).map(|s| lanes(&torus, graph, s)).collect();
+            let tables = (0..graph.switch_count() as u32).map(|s| lanes(&torus, graph, s, vls)).collect();
             routes.sl_to_vl = SlToVl::PerSwitch(tables);
         }
         Ok(routes)
     }
 }
 
+fn find(graph: &SwitchGraph, config: Option<&TorusConfig>) -> Result<Torus, String> {
+    let Some(config) = config else {
+        let (axes, places) = directions::places(graph)?;
+        return Torus::lay(graph, axes, places);
+    };
+    let (axes, places) = seeded::places(graph, config)?;
+    let torus = Torus::lay(graph, axes, places)?;
+    let mut ends = vec![1_usize; graph.switch_count()];
+    graph.destinations().iter().filter(|d| d.port != 0).for_each(|d| ends[d.switch as usize] += 1);
+    let most = usize::from(config.max_ports);
+    for s in 0..graph.switch_count() as u32 {
+        let sides = (0..torus.dimensions()).flat_map(|axis| [true, false].map(|forward| (axis, forward)));
+        let parallel = sides.map(|(axis, forward)| torus.cables(s, axis, forward).len()).max().unwrap_or(0);
+        let name = coordinates::name(graph, s);
+        for (count, what) in
+            [(parallel, "parallel cables"), (ends[s as usize], "host ports, port 0 included,")]
+        {
+            if count > most {
+                return Err(format!("switch {name} has {count} {what} and portgroup_max_ports is {most}"));
+            }
+        }
+    }
+    Ok(torus)
+}
+
+/// The end ports of a switch in the order in which they are dealt to parallel cables, each with its number.
+fn ends_in_order(targets: &Targets, s: SwitchIndex, order: &[mad::types::PortNum]) -> Vec<(usize, Target)> {
+    let mut ends: Vec<Target> = targets.of(s).to_vec();
+    let listed = |port: u8| order.iter().position(|listed| listed.0 == port).unwrap_or(usize::MAX);
+    if order.is_empty() {
+        return ends.into_iter().map(|end| (end.rank as usize, end)).collect();
+    }
+    ends.sort_by_key(|end| (listed(end.port), end.port));
+    ends.into_iter().enumerate().collect()
+}
+
 fn fill(
     torus: &Torus,
-    targets: &Targets,
+    ends: &[(usize, Target)],
     s: SwitchIndex,
     target: SwitchIndex,
     lfts: &mut [u8],
@@ -68,12 +125,12 @@ fn fill(
 ) {
     let step = torus.step(s, target);
     let sl = torus.datelines(s, target);
-    for end in targets.of(target) {
+    for (number, end) in ends {
         for (offset, lid) in (end.lid..end.lid + end.lids).enumerate() {
             let port = match step {
                 Some((axis, forward)) => {
                     let cables = torus.cables(s, axis, forward);
-                    cables.get((end.rank as usize + offset) % cables.len().max(1)).copied()
+                    cables.get((number + offset) % cables.len().max(1)).copied()
                 }
                 None => Some(end.port),
             };
@@ -83,19 +140,46 @@ fn fill(
     }
 }
 
-/// VL by SL for every entry and exit: bit d of the SL for an exit along dimension d, 0 towards hosts.
-fn lanes(torus: &Torus, graph: &SwitchGraph, s: SwitchIndex) -> Vec<[u8; 16]> {
+/// What the bits of a VL mean.
+#[derive(Clone, Copy, Debug)]
+struct VlBits {
+    /// Whether bit 1 marks the hop after a turn against the order of dimensions.
+    turns: bool,
+    /// Whether bit 2 is a level of service.
+    levels: bool,
+}
+
+impl VlBits {
+    /// All that the links have room for, whether it is needed now or not: when a switch fails, the SL-to-VL tables are right
+    /// already.
+    fn of(available: u8, needed: u8) -> Self {
+        Self { turns: available >= 4, levels: available >= 8 && needed > 1 }
+    }
+
+    /// The VL of the exit along `axis` for what came in along `from`.
+    fn vl(self, from: Option<usize>, axis: usize, sl: usize) -> u8 {
+        let turned = self.turns && from.is_some_and(|from| from > axis);
+        (sl >> axis & 1 | usize::from(turned) << 1 | usize::from(self.levels && sl >= 8) << 2) as u8
+    }
+}
+
+/// VL by SL for every entry and exit.
+fn lanes(torus: &Torus, graph: &SwitchGraph, s: SwitchIndex, vls: VlBits) -> Vec<[u8; 16]> {
     let ports = usize::from(graph.num_ports(s)) + 1;
-    let mut tables = vec![[0; 16]; ports * ports];
+    let mut axis_of: Vec<Option<usize>> = vec![None; ports];
     for axis in 0..torus.dimensions() {
-        for output in [true, false].into_iter().flat_map(|forward| torus.cables(s, axis, forward)) {
-            let by_sl: [u8; 16] = std::array::from_fn(|sl| (sl >> axis & 1) as u8);
-            for input in 0..ports {
-                tables[input * ports + usize::from(*output)] = by_sl;
-            }
+        for port in [true, false].into_iter().flat_map(|forward| torus.cables(s, axis, forward)) {
+            axis_of[usize::from(*port)] = Some(axis);
         }
     }
-    tables
+    let to_hosts: [u8; 16] = std::array::from_fn(|sl| u8::from(vls.levels && sl >= 8));
+    let pairs = axis_of.iter().flat_map(|input| axis_of.iter().map(move |output| (*input, *output)));
+    pairs
+        .map(|(input, output)| match output {
+            Some(axis) => std::array::from_fn(|sl| vls.vl(input, axis, sl)),
+            None => to_hosts,
+        })
+        .collect()
 }
 
 #[cfg(test)]

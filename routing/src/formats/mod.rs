@@ -21,6 +21,7 @@ pub mod steering;
 pub mod tables;
 #[cfg(test)]
 mod tests;
+pub mod torus;
 
 use std::fmt;
 use std::io::Read;

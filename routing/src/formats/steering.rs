@@ -15,12 +15,13 @@ use mad::types::{Guid, PortNum};
 use super::error::FormatError;
 
 /// A word and the column where it begins.
-type Word<'a> = (usize, &'a str);
+pub(super) type Word<'a> = (usize, &'a str);
 
-struct Line<'a> {
+/// A line that says something.
+pub(super) struct Line<'a> {
     file: &'a str,
     number: usize,
-    words: Vec<Word<'a>>,
+    pub(super) words: Vec<Word<'a>>,
 }
 
 impl Line<'_> {
@@ -28,7 +29,7 @@ impl Line<'_> {
         FormatError { file: self.file.into(), line: self.number, column, found, expected: expected.into() }
     }
 
-    fn word<T>(
+    pub(super) fn word<T>(
         &self,
         index: usize,
         expected: &str,
@@ -47,7 +48,7 @@ impl Line<'_> {
         })
     }
 
-    fn port(&self, index: usize) -> Result<PortNum, FormatError> {
+    pub(super) fn port(&self, index: usize) -> Result<PortNum, FormatError> {
         let parse = |word: &str| word.parse().ok().filter(|port| (1..=254).contains(port)).map(PortNum);
         self.word(index, "a port from 1 to 254", parse)
     }
@@ -61,7 +62,7 @@ impl Line<'_> {
 }
 
 /// The lines that say something.
-fn lines<'a>(file: &'a str, text: &'a str) -> impl Iterator<Item = Line<'a>> {
+pub(super) fn lines<'a>(file: &'a str, text: &'a str) -> impl Iterator<Item = Line<'a>> {
     text.lines().enumerate().filter_map(move |(index, line)| {
         let said = line.split('#').next().unwrap_or("");
         let words: Vec<Word<'a>> = said

@@ -185,7 +185,11 @@ sections! {
         scatter: u32 = 0, Allowed::Integer(0, 4_294_967_295);
         /// Leave links between switches that run below what both ends can out of the routes, unless they are needed.
         avoid_degraded_links: bool = false, Allowed::Boolean;
-        /// The most virtual lanes that nue uses; 0: all that the links have.
+        /// The torus as it is meant to be (torus-2qos), as opensm's torus-2QoS.conf; not set: found from the wiring.
+        torus_file: Option<PathBuf> = None, Allowed::Text;
+        /// The most virtual lanes that engines use; 0: all that the links have.
+        max_vls: u8 = 0, Allowed::Integer(0, 15);
+        /// The same for nue alone, where that is to be less, as opensm's nue_max_num_vls.
         nue_max_vls: u8 = 0, Allowed::Integer(0, 15);
     }
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use routing::engines::RoutingInput;
-use routing::formats::{FormatError, steering};
+use routing::formats::{FormatError, steering, torus};
 
 use super::RoutingConfig;
 
@@ -33,6 +33,7 @@ impl RoutingConfig {
         let mut input = RoutingInput {
             root_guids: self.root_guids.clone(),
             scatter: (self.scatter > 0).then_some(u64::from(self.scatter)),
+            max_vls: self.max_vls,
             nue_max_vls: self.nue_max_vls,
             ..RoutingInput::default()
         };
@@ -42,6 +43,7 @@ impl RoutingConfig {
         input.ids = read(self.ids_file.as_deref(), steering::ids)?;
         input.hop_weights = read(self.hop_weights_file.as_deref(), steering::hop_weights)?;
         input.port_order = read(self.port_order_file.as_deref(), steering::port_order)?;
+        input.torus = read(self.torus_file.as_deref(), |file, text| torus::read(file, text).map(Some))?;
         Ok(input)
     }
 }
@@ -85,6 +87,9 @@ mod tests {
         assert_eq!(input.root_guids, [Guid(1), Guid(2)]);
         assert!(input.io_guids.contains(&Guid(0x30)) && input.compute_guids.is_empty());
         assert_eq!(input.scatter, Some(7));
+        config.torus_file = file("torus", "torus 4 5 1\nxp_link 0x1 0x2\n");
+        let torus = config.steering().unwrap().torus.unwrap();
+        assert_eq!((torus.dimensions[1].radix, torus.seeds[0].origin), (5, Guid(1)));
         config.ids_file = file("ids", "0x2\n");
         let error = config.steering().unwrap_err().to_string();
         assert!(

@@ -1,273 +1,244 @@
-//! Finds the coordinates of a torus from its wiring.
+//! The torus as places: which switch lies where, the cables between neighbouring places, and where rings are broken.
 //!
-//! A direction is a pair of ports: a cable from port p of one switch to port q of its neighbour, the same p and q all along
-//! the dimension. Parallel cables are further pairs that join the same switches; they belong to the same direction.
-
-use std::collections::BTreeMap;
+//! Places come from the wiring ([`super::directions`]) or from the operator's seeds ([`super::seeded`]). A place without a
+//! switch is a switch that failed. Cost: linear in switches and links.
 
 use crate::fabric::{SwitchGraph, SwitchIndex};
 
 /// The most dimensions that service levels can mark.
-const MOST_DIMENSIONS: usize = 3;
+pub(super) const MOST_DIMENSIONS: usize = 3;
+
+/// Coordinates; those of dimensions that a torus does not have are 0.
+pub(super) type Place = [u16; MOST_DIMENSIONS];
+
+const NONE: SwitchIndex = SwitchIndex::MAX;
+
+/// One dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Axis {
+    /// Number of places, 1 or more.
+    pub size: u16,
+    /// Whether its rings close when nothing is broken.
+    pub closed: bool,
+}
 
 /// A torus or mesh.
+#[derive(Debug)]
 pub(super) struct Torus {
-    /// Size of each dimension.
-    size: Vec<u16>,
+    axes: Vec<Axis>,
     /// For each switch its coordinates.
-    place: Vec<[u16; MOST_DIMENSIONS]>,
+    place: Vec<Place>,
     /// For each (switch, axis, backward) the exit ports.
     cables: Vec<Vec<u8>>,
-    /// For each (axis, ring) the place behind which the ring is open; `None` where it is closed.
+    /// For each (axis, number of a place) the last place before the break of its ring; `None` where it is closed.
     open: Vec<Vec<Option<u16>>>,
-    rings: Vec<Vec<u32>>,
     /// The switch at each place, places counted in order of the dimensions.
     switch_at: Vec<SwitchIndex>,
 }
 
-fn name(graph: &SwitchGraph, s: SwitchIndex) -> String {
+/// A switch in words.
+pub(super) fn name(graph: &SwitchGraph, s: SwitchIndex) -> String {
     format!("\"{}\" ({})", graph.name(s), graph.guid(s))
 }
 
+fn sizes(axes: &[Axis]) -> String {
+    axes.iter().map(|axis| axis.size.to_string()).collect::<Vec<_>>().join(" x ")
+}
+
 impl Torus {
-    /// Finds it.
+    /// Lays the cables between the places that the switches have.
     ///
     /// # Errors
-    /// What does not fit, with the switch.
-    pub(super) fn find(graph: &SwitchGraph) -> Result<Self, String> {
-        let axes = directions(graph)?;
-        let count = graph.switch_count();
+    /// Two switches at one place, a cable that joins no neighbours, a ring in several pieces; with the switch.
+    pub(super) fn lay(graph: &SwitchGraph, axes: Vec<Axis>, place: Vec<Place>) -> Result<Self, String> {
+        let total: usize = axes.iter().map(|axis| usize::from(axis.size)).product();
+        if total > 2 * place.len().max(1) {
+            return Err(format!("{} switches are no torus of {} switches", place.len(), sizes(&axes)));
+        }
         let mut torus = Self {
-            size: vec![1; axes.len()],
-            place: vec![[0; MOST_DIMENSIONS]; count],
-            cables: vec![Vec::new(); count * axes.len() * 2],
-            open: vec![Vec::new(); axes.len()],
-            rings: vec![vec![u32::MAX; count]; axes.len()],
-            switch_at: vec![0; count],
+            cables: vec![Vec::new(); place.len() * axes.len() * 2],
+            open: vec![vec![None; total]; axes.len()],
+            switch_at: vec![NONE; total],
+            axes,
+            place,
         };
-        let mut next = vec![vec![u32::MAX; count]; axes.len()];
-        for (axis, pairs) in axes.iter().enumerate() {
-            for s in 0..count as u32 {
-                for arc in graph.arcs(s).iter().filter(|a| pairs.contains(&(a.out_port, a.in_port))) {
-                    let to = &mut next[axis][s as usize];
-                    if *to != u32::MAX && *to != arc.to {
-                        return Err(format!("switch {} has two neighbours in one direction", name(graph, s)));
-                    }
-                    *to = arc.to;
-                    torus.cables[(s as usize * axes.len() + axis) * 2].push(arc.out_port);
-                    torus.cables[(arc.to as usize * axes.len() + axis) * 2 + 1].push(arc.in_port);
-                }
+        for s in 0..torus.place.len() as u32 {
+            let number = torus.number(torus.place[s as usize]);
+            let other = std::mem::replace(&mut torus.switch_at[number], s);
+            if other != NONE {
+                let (a, b) = (name(graph, other), name(graph, s));
+                return Err(format!("switches {a} and {b} have the same place in the torus"));
             }
         }
-        torus.walk_rings(graph, &next)?;
-        torus.spread_coordinates(graph, &next)?;
-        for s in 0..count {
-            let number = torus.number(torus.place[s]);
-            torus.switch_at[number] = s as u32;
+        for s in 0..torus.place.len() as u32 {
+            for arc in graph.arcs(s) {
+                let Some((axis, forward)) = torus.direction(s, arc.to) else {
+                    let (a, b) = (name(graph, s), name(graph, arc.to));
+                    return Err(format!("switches {a} and {b} are linked and no neighbours in the torus"));
+                };
+                let slot = torus.slot(s, axis, forward);
+                torus.cables[slot].push(arc.out_port);
+            }
         }
+        torus.find_breaks(graph)?;
         Ok(torus)
     }
 
-    /// Follows every ring of every dimension: its size, and where it is open.
-    fn walk_rings(&mut self, graph: &SwitchGraph, next: &[Vec<u32>]) -> Result<(), String> {
-        for (axis, next) in next.iter().enumerate() {
-            let mut previous = vec![u32::MAX; next.len()];
-            for (s, to) in next.iter().enumerate().filter(|(_, to)| **to != u32::MAX) {
-                if previous[*to as usize] != u32::MAX {
-                    return Err(format!("switch {} has two neighbours in one direction", name(graph, *to)));
-                }
-                previous[*to as usize] = s as u32;
-            }
-            // Open rings begin where nothing leads to, closed ones anywhere.
-            let starts = (0..next.len()).filter(|s| previous[*s] == u32::MAX).chain(0..next.len());
-            for start in starts {
-                if self.rings[axis][start] != u32::MAX {
+    /// Which way the neighbour `to` lies from `s`; of two places of a ring the second lies forward of the first.
+    fn direction(&self, s: SwitchIndex, to: SwitchIndex) -> Option<(usize, bool)> {
+        let (here, there) = (self.place[s as usize], self.place[to as usize]);
+        let mut differing = (0..self.axes.len()).filter(|axis| here[*axis] != there[*axis]);
+        let axis = differing.next().filter(|_| differing.next().is_none())?;
+        let Axis { size, closed } = self.axes[axis];
+        let (here, there) = (here[axis], there[axis]);
+        if here + 1 == there || there + 1 == here {
+            return Some((axis, there > here));
+        }
+        let around = closed && here.abs_diff(there) == size - 1;
+        around.then_some((axis, there < here))
+    }
+
+    /// Finds where each ring is broken: it must be in one piece.
+    fn find_breaks(&mut self, graph: &SwitchGraph) -> Result<(), String> {
+        for axis in 0..self.axes.len() {
+            let Axis { size, .. } = self.axes[axis];
+            for start in 0..self.switch_at.len() {
+                let first = self.place_of(start);
+                if first[axis] != 0 {
                     continue;
                 }
-                let ring = self.open[axis].len() as u32;
-                let (mut at, mut length) = (start, 0);
-                while self.rings[axis][at] == u32::MAX {
-                    self.rings[axis][at] = ring;
-                    length += 1;
-                    if next[at] == u32::MAX {
-                        break;
-                    }
-                    at = next[at] as usize;
+                let at = |i: u16| {
+                    let mut place = first;
+                    place[axis] = i % size;
+                    self.at(place)
+                };
+                // A switch whose forward cable is missing, or leads round between two places, ends a piece.
+                let ends: Vec<u16> = (0..size)
+                    .filter(|i| at(*i).is_some_and(|s| self.next(s, axis, true).is_none()))
+                    .collect();
+                if ends.len() > 1 {
+                    let switch = at(ends[0]).map_or_else(String::new, |s| name(graph, s));
+                    return Err(format!("the ring of switch {switch} is broken in more than one place"));
                 }
-                self.size[axis] = self.size[axis].max(length);
-                let closed = next[at] != u32::MAX;
-                self.open[axis].push((!closed).then_some(at as u16));
+                for i in 0..size {
+                    let mut place = first;
+                    place[axis] = i;
+                    let number = self.number(place);
+                    self.open[axis][number] = ends.first().copied();
+                }
             }
         }
         Ok(())
     }
 
-    /// Gives coordinates from switch 0 outwards, modulo the sizes; all ways must agree.
-    fn spread_coordinates(&mut self, graph: &SwitchGraph, next: &[Vec<u32>]) -> Result<(), String> {
-        let count = next.first().map_or(0, Vec::len);
-        let total: usize = self.size.iter().map(|s| usize::from(*s)).product();
-        if total != count {
-            let size: Vec<String> = self.size.iter().map(ToString::to_string).collect();
-            return Err(format!("{count} switches are no torus of {} switches", size.join(" x ")));
-        }
-        let mut previous = vec![vec![u32::MAX; count]; next.len()];
-        for (previous, next) in previous.iter_mut().zip(next) {
-            for (s, to) in next.iter().enumerate().filter(|(_, to)| **to != u32::MAX) {
-                previous[*to as usize] = s as u32;
-            }
-        }
-        let mut known = vec![false; count];
-        known[0] = true;
-        let mut queue = vec![0_u32];
-        let mut head = 0;
-        while let Some(&at) = queue.get(head) {
-            head += 1;
-            for (axis, next) in next.iter().enumerate() {
-                let backward = previous[axis][at as usize];
-                for (to, step) in [(next[at as usize], 1), (backward, self.size[axis] - 1)] {
-                    if to == u32::MAX {
-                        continue;
-                    }
-                    let mut place = self.place[at as usize];
-                    place[axis] = (place[axis] + step) % self.size[axis];
-                    if !known[to as usize] {
-                        known[to as usize] = true;
-                        self.place[to as usize] = place;
-                        queue.push(to);
-                    } else if self.place[to as usize] != place {
-                        return Err(format!("switch {} has no single place in the torus", name(graph, to)));
-                    }
-                }
-            }
-        }
-        if queue.len() != count {
-            return Err(format!("{} switches can't be reached from the others", count - queue.len()));
-        }
-        let place = &self.place;
-        for (axis, open) in self.open.iter_mut().enumerate() {
-            for last in open.iter_mut().flatten() {
-                *last = place[usize::from(*last)][axis];
-            }
-            // In a whole dimension each ring has all places.
-            let full = usize::from(self.size[axis]);
-            let mut members = vec![0; open.len()];
-            self.rings[axis].iter().for_each(|ring| members[*ring as usize] += 1);
-            if let Some(short) = members.iter().position(|count| *count != full) {
-                let switch = self.rings[axis].iter().position(|ring| *ring as usize == short).unwrap_or(0);
-                return Err(format!(
-                    "the ring of switch {} is broken in more than one place",
-                    name(graph, switch as u32)
-                ));
-            }
-        }
-        Ok(())
+    fn slot(&self, s: SwitchIndex, axis: usize, forward: bool) -> usize {
+        (s as usize * self.axes.len() + axis) * 2 + usize::from(!forward)
     }
 
     /// Number of dimensions.
     pub(super) fn dimensions(&self) -> usize {
-        self.size.len()
+        self.axes.len()
+    }
+
+    /// Places without a switch.
+    pub(super) fn missing(&self) -> impl Iterator<Item = Place> + '_ {
+        let empty = self.switch_at.iter().enumerate().filter(|(_, s)| **s == NONE);
+        empty.map(|(number, _)| self.place_of(number))
     }
 
     /// Whether some ring of more than two switches closes.
     pub(super) fn has_closed_rings(&self) -> bool {
-        self.open.iter().zip(&self.size).any(|(rings, size)| *size > 2 && rings.iter().any(Option::is_none))
+        let closed = |(open, axis): (&Vec<Option<u16>>, &Axis)| axis.size > 2 && open.contains(&None);
+        self.open.iter().zip(&self.axes).any(closed)
     }
 
     /// The exit ports of `s` along a dimension.
     pub(super) fn cables(&self, s: SwitchIndex, axis: usize, forward: bool) -> &[u8] {
-        &self.cables[(s as usize * self.size.len() + axis) * 2 + usize::from(!forward)]
+        &self.cables[self.slot(s, axis, forward)]
     }
 
-    /// The dimension and direction of the next hop from `s` to `target`; `None` when it is there.
+    /// The switch next to `s`, where a cable leads to it.
+    pub(super) fn next(&self, s: SwitchIndex, axis: usize, forward: bool) -> Option<SwitchIndex> {
+        if self.cables(s, axis, forward).is_empty() {
+            return None;
+        }
+        let mut place = self.place[s as usize];
+        let size = self.axes[axis].size;
+        place[axis] = if forward { (place[axis] + 1) % size } else { (place[axis] + size - 1) % size };
+        self.at(place)
+    }
+
+    /// The dimension and direction of the next hop from `s` to `target`: dimension by dimension. Where the place at which a
+    /// dimension would be left has no switch, the path goes on towards it as far as there are switches, then turns early
+    /// into a later dimension. `None` when it is there, or nothing leads on.
     pub(super) fn step(&self, s: SwitchIndex, target: SwitchIndex) -> Option<(usize, bool)> {
         let (here, there) = (self.place[s as usize], self.place[target as usize]);
-        let axis = (0..self.size.len()).find(|axis| here[*axis] != there[*axis])?;
-        Some((axis, self.forward(axis, self.rings[axis][s as usize], here[axis], there[axis])))
+        for axis in (0..self.axes.len()).filter(|axis| here[*axis] != there[*axis]) {
+            let mut corner = here;
+            corner[axis] = there[axis];
+            let forward = if self.at(corner).is_some() {
+                self.forward(axis, here, there[axis])
+            } else {
+                self.intended(axis, here[axis], there[axis])
+            };
+            if self.next(s, axis, forward).is_some() {
+                return Some((axis, forward));
+            }
+        }
+        None
     }
 
     /// The shorter way round; the only one where the ring is open between the two.
-    fn forward(&self, axis: usize, ring: u32, here: u16, there: u16) -> bool {
-        let size = self.size[axis];
-        let ahead = (there + size - here) % size;
-        match self.open[axis][ring as usize] {
+    fn forward(&self, axis: usize, here: Place, there: u16) -> bool {
+        let size = self.axes[axis].size;
+        match self.open[axis][self.number(here)] {
             // The ring counted from behind its gap is a line.
             Some(last) => {
                 let from_gap = |place: u16| (place + size - (last + 1) % size) % size;
-                from_gap(there) > from_gap(here)
+                from_gap(there) > from_gap(here[axis])
             }
-            // Ways of equal length are shared between even and odd places.
-            None if 2 * ahead == size => here.is_multiple_of(2),
-            None => 2 * ahead < size,
+            None => self.intended(axis, here[axis], there),
         }
     }
 
-    /// SL of the path: bit d when it crosses the link between the last and the first place of dimension d.
+    /// The way round of a ring without any break.
+    fn intended(&self, axis: usize, here: u16, there: u16) -> bool {
+        let Axis { size, closed } = self.axes[axis];
+        if !closed || size <= 2 {
+            return there > here;
+        }
+        let ahead = (there + size - here) % size;
+        // Ways of equal length are shared between even and odd places.
+        if 2 * ahead == size { here.is_multiple_of(2) } else { 2 * ahead < size }
+    }
+
+    /// SL of the path: bit d when, with nothing broken, it crosses the link between the last and the first place of
+    /// dimension d. What breaks does not change it, so clients need not ask again: a broken ring can't lock up by
+    /// itself, whatever VLs its packets are on.
     pub(super) fn datelines(&self, s: SwitchIndex, target: SwitchIndex) -> u8 {
-        let mut at = self.place[s as usize];
-        let there = self.place[target as usize];
-        let mut sl = 0;
-        let mut ring_of = s;
-        for axis in 0..self.size.len() {
-            if at[axis] == there[axis] {
-                continue;
-            }
-            let ring = self.rings[axis][ring_of as usize];
-            let forward = self.forward(axis, ring, at[axis], there[axis]);
-            let crosses = if forward { there[axis] < at[axis] } else { there[axis] > at[axis] };
-            // Only a closed ring can lock up, and there the choice does not change on the way.
-            if crosses && self.open[axis][ring as usize].is_none() {
-                sl |= 1 << axis;
-            }
-            at[axis] = there[axis];
-            ring_of = self.at(at);
+        let (here, there) = (self.place[s as usize], self.place[target as usize]);
+        let crosses = |axis: &usize| {
+            let (here, there) = (here[*axis], there[*axis]);
+            here != there && self.intended(*axis, here, there) != (there > here)
+        };
+        (0..self.axes.len()).filter(crosses).fold(0, |sl, axis| sl | 1 << axis)
+    }
+
+    fn number(&self, place: Place) -> usize {
+        let axes = self.axes.iter().zip(place).rev();
+        axes.fold(0, |number, (axis, place)| number * usize::from(axis.size) + usize::from(place))
+    }
+
+    fn place_of(&self, mut number: usize) -> Place {
+        let mut place = [0; MOST_DIMENSIONS];
+        for (axis, place) in self.axes.iter().zip(&mut place) {
+            *place = (number % usize::from(axis.size)) as u16;
+            number /= usize::from(axis.size);
         }
-        sl
+        place
     }
 
-    fn number(&self, place: [u16; MOST_DIMENSIONS]) -> usize {
-        let axes = self.size.iter().zip(place).rev();
-        axes.fold(0, |number, (size, place)| number * usize::from(*size) + usize::from(place))
+    fn at(&self, place: Place) -> Option<SwitchIndex> {
+        Some(self.switch_at[self.number(place)]).filter(|s| *s != NONE)
     }
-
-    fn at(&self, place: [u16; MOST_DIMENSIONS]) -> SwitchIndex {
-        self.switch_at[self.number(place)]
-    }
-}
-
-/// The port that a cable leaves and the one it enters.
-type PortPair = (u8, u8);
-
-/// The forward port pairs of each dimension, parallel cables joined.
-fn directions(graph: &SwitchGraph) -> Result<Vec<Vec<PortPair>>, String> {
-    let mut pairs: BTreeMap<PortPair, Vec<(SwitchIndex, SwitchIndex)>> = BTreeMap::new();
-    for s in 0..graph.switch_count() as u32 {
-        for arc in graph.arcs(s) {
-            let forward = (arc.out_port, arc.in_port);
-            // Both ends see the cable; the one with the smaller port in front counts, and between equal ports the first.
-            if forward.0 < forward.1 || (forward.0 == forward.1 && s < arc.to) {
-                pairs.entry(forward).or_default().push((s, arc.to));
-            }
-        }
-    }
-    let mut axes: Vec<Vec<PortPair>> = Vec::new();
-    let mut joined: Vec<Vec<(SwitchIndex, SwitchIndex)>> = Vec::new();
-    for (pair, links) in pairs {
-        match joined.iter().position(|known| links.iter().any(|link| known.contains(link))) {
-            Some(axis) => {
-                axes[axis].push(pair);
-                joined[axis].extend(links);
-            }
-            None => {
-                axes.push(vec![pair]);
-                joined.push(links);
-            }
-        }
-    }
-    if axes.is_empty() || axes.len() > MOST_DIMENSIONS {
-        let count = axes.len();
-        return Err(format!(
-            "cables between switches use {count} pairs of ports, a torus of up to 3 dimensions 1 to 3"
-        ));
-    }
-    Ok(axes)
 }

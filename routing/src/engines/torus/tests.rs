@@ -1,7 +1,11 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use mad::types::{Guid, PortNum};
+use rand::seq::SliceRandom;
+
 use super::*;
 use crate::engines::testing::check_all;
-use crate::fabric::{PortRef, testing};
-use mad::types::PortNum;
+use crate::fabric::{Fabric, PortRef, testing};
 
 fn input(data_vls: u8) -> RoutingInput {
     RoutingInput { data_vls, ..RoutingInput::default() }
@@ -31,25 +35,208 @@ fn one_cable_less_in_a_ring_is_gone_around() {
     }
 }
 
+/// Cables of a torus plugged as they came, so that ports say nothing.
+fn tangled(dims: &[usize], seed: u64) -> Fabric {
+    let mut random = rand_pcg::Pcg64Mcg::new(seed.into());
+    let whole = testing::torus(dims, 0, 0);
+    let place = |node| whole.switches().position(|(id, _)| id == node).unwrap();
+    let mut links: Vec<(usize, usize)> = whole.links().map(|l| (place(l.a.node), place(l.b.node))).collect();
+    links.shuffle(&mut random);
+    let mut builder = testing::Builder::new(2 * dims.len() as u8 + 1);
+    let switches: Vec<_> = whole.switches().map(|_| builder.switch()).collect();
+    for (a, b) in links {
+        builder.link(switches[a], switches[b]);
+    }
+    switches.iter().for_each(|s| _ = builder.host(*s));
+    builder.finish(0)
+}
+
+/// What an operator would write of a torus: seeds at these places, datelines where the first switch lies.
+fn config(fabric: &Fabric, dims: &[usize], origins: &[usize]) -> TorusConfig {
+    let guids: Vec<_> = fabric.switches().map(|(_, node)| node.guid).collect();
+    let size = |axis: usize| dims.get(axis).copied().unwrap_or(1);
+    let at = |place: [usize; 3]| guids[place[0] + size(0) * (place[1] + size(1) * place[2])];
+    // Where all coordinates are alike, as far as the torus goes.
+    let diagonal = |origin: &usize| std::array::from_fn(|axis| (*origin).min(size(axis) - 1));
+    let seed = |origin: [usize; 3]| TorusSeed {
+        origin: at(origin),
+        neighbours: std::array::from_fn(|axis| {
+            [1, size(axis) - 1].map(|step| {
+                let mut place = origin;
+                place[axis] = (place[axis] + step) % size(axis);
+                (size(axis) > 1 && (size(axis) == 4 || step == 1)).then(|| at(place))
+            })
+        }),
+        dateline: std::array::from_fn(|axis| -(origin[axis] as i32)),
+    };
+    TorusConfig {
+        dimensions: std::array::from_fn(|axis| TorusDimension { radix: size(axis) as u16, closed: true }),
+        seeds: origins.iter().map(diagonal).map(seed).collect(),
+        max_ports: 16,
+        port_order: Vec::new(),
+        max_changes: 32,
+    }
+}
+
+/// SL by GUIDs of the two hosts.
+fn sls(graph: &SwitchGraph, routes: &Routes) -> BTreeMap<(Guid, Guid), u8> {
+    let hosts: Vec<_> = graph.destinations().iter().filter(|d| d.host).collect();
+    let pairs = hosts.iter().flat_map(|a| hosts.iter().map(move |b| (a, b)));
+    pairs.map(|(a, b)| ((a.guid, b.guid), routes.path_sl(a.switch, b.lid))).collect()
+}
+
 #[test]
 fn service_levels_mark_the_datelines_that_a_pair_crosses() {
-    let whole = testing::torus(&[5, 4], 1, 0);
-    let sls = |fabric: &crate::fabric::Fabric| {
-        let graph = SwitchGraph::new(fabric);
-        let routes = TorusTwoQos.route(&graph, &input(2)).unwrap();
-        let hosts: Vec<_> = graph.destinations().iter().filter(|d| d.host).copied().collect();
-        hosts
-            .iter()
-            .flat_map(|a| hosts.iter().map(|b| routes.path_sl(a.switch, b.lid)).collect::<Vec<_>>())
-            .collect::<Vec<u8>>()
+    let graph = SwitchGraph::new(&testing::torus(&[5, 4], 1, 0));
+    let routes = TorusTwoQos.route(&graph, &input(2)).unwrap();
+    let sls = sls(&graph, &routes);
+    assert!(sls.values().all(|sl| *sl < 4) && sls.values().any(|sl| *sl == 3));
+}
+
+/// Every switch of every torus fails in turn: all others reach one another, no credit loop, and no SL has changed.
+#[test]
+fn one_failed_switch_is_gone_around_and_no_service_level_changes() {
+    for dims in [vec![4, 5], vec![3, 3], vec![6, 5], vec![3, 4, 3]] {
+        let whole = testing::torus(&dims, 1, 0);
+        let config = config(&whole, &dims, &[0, 2]);
+        let with = RoutingInput { torus: Some(config), ..input(8) };
+        let graph = SwitchGraph::new(&whole);
+        let before = sls(&graph, &TorusTwoQos.route(&graph, &with).unwrap());
+        let plain = sls(&graph, &TorusTwoQos.route(&graph, &input(8)).unwrap());
+        assert_eq!(before, plain, "{dims:?}: the wiring and the seeds say the same");
+        let nodes: Vec<_> = whole.switches().map(|(id, _)| id).collect();
+        for failed in nodes {
+            let mut fabric = whole.clone();
+            fabric.remove_node(failed);
+            let graph = SwitchGraph::new(&fabric);
+            let report = check_all(&TorusTwoQos, &graph, &with);
+            assert!(report.is_right(), "{dims:?}: {report}");
+            check_all(&TorusTwoQos, &graph, &input(4));
+            let after = sls(&graph, &TorusTwoQos.route(&graph, &with).unwrap());
+            assert!(after.iter().all(|(pair, sl)| before[pair] == *sl), "{dims:?} without {failed:?}");
+        }
+    }
+}
+
+#[test]
+fn failed_switches_side_by_side_in_the_last_dimension_are_gone_around() {
+    let dims = [6, 6];
+    let whole = testing::torus(&dims, 1, 0);
+    let nodes: Vec<_> = whole.switches().map(|(id, _)| id).collect();
+    let without = |places: &[usize]| {
+        let mut fabric = whole.clone();
+        places.iter().for_each(|place| drop(fabric.remove_node(nodes[*place])));
+        SwitchGraph::new(&fabric)
     };
-    let before = sls(&whole);
-    assert!(before.iter().all(|sl| *sl < 4) && before.contains(&3));
+    check_all(&TorusTwoQos, &without(&[14, 20]), &input(4));
+    let reason = TorusTwoQos.route(&without(&[14, 15]), &input(4)).unwrap_err().to_string();
+    assert!(
+        reason.contains("no switch at (2, 2), (3, 2), and the ways around close a credit loop"),
+        "{reason}"
+    );
+    let lanes = TorusTwoQos.route(&without(&[14]), &input(2)).unwrap_err().to_string();
+    assert_eq!(lanes, "torus-2qos: needs 4 virtual lanes, the links have 2");
+    let apart = TorusTwoQos.route(&without(&[13, 15]), &input(4)).unwrap_err().to_string();
+    assert!(apart.contains("is broken in more than one place"), "{apart}");
+}
+
+/// Seeds find the places however the cables are plugged; a seed whose switches failed leaves its turn to the next.
+#[test]
+fn seeds_find_the_places_of_tangled_cables() {
+    for (dims, seed) in
+        [(vec![5, 6], 1), (vec![4, 4], 2), (vec![3, 5, 4], 3), (vec![7], 4), (vec![2, 5, 3], 5)]
+    {
+        let fabric = tangled(&dims, seed);
+        let graph = SwitchGraph::new(&fabric);
+        let config = config(&fabric, &dims, &[0, 2]);
+        let with = RoutingInput { torus: Some(config.clone()), ..input(4) };
+        let report = check_all(&TorusTwoQos, &graph, &with);
+        assert_eq!(report.hops.detours, 0, "{dims:?}: {report}");
+        assert!(
+            TorusTwoQos.route(&graph, &input(4)).is_err() || dims.len() == 1,
+            "{dims:?}: ports say nothing"
+        );
+        if dims.len() == 1 {
+            continue;
+        }
+        let before = sls(&graph, &TorusTwoQos.route(&graph, &with).unwrap());
+        let mut less = fabric.clone();
+        less.remove_node(fabric.switches().next().unwrap().0);
+        let graph = SwitchGraph::new(&less);
+        let only = TorusConfig { seeds: config.seeds[..1].to_vec(), ..config.clone() };
+        let reason = TorusTwoQos.route(&graph, &RoutingInput { torus: Some(only), ..input(4) }).unwrap_err();
+        assert!(reason.to_string().contains("seed 1: switch 0x0002c90200000001 is not there"), "{reason}");
+        check_all(&TorusTwoQos, &graph, &with);
+        let after = sls(&graph, &TorusTwoQos.route(&graph, &with).unwrap());
+        assert!(after.iter().all(|(pair, sl)| before[pair] == *sl), "{dims:?}");
+    }
+}
+
+#[test]
+fn seeds_that_say_too_little_or_something_else_are_named() {
+    let dims = [4, 5];
+    let fabric = tangled(&dims, 9);
+    let graph = SwitchGraph::new(&fabric);
+    let whole = config(&fabric, &dims, &[0]);
+    let refuse = |change: &dyn Fn(&mut TorusConfig)| {
+        let mut config = whole.clone();
+        change(&mut config);
+        TorusTwoQos.route(&graph, &RoutingInput { torus: Some(config), ..input(4) }).unwrap_err().to_string()
+    };
+    let four = refuse(&|config| config.seeds[0].neighbours[0][1] = None);
+    assert!(four.contains("x is a ring of four: it must name both neighbours along it"), "{four}");
+    let none = refuse(&|config| config.seeds[0].neighbours[1] = [None; 2]);
+    assert!(none.contains("it names no neighbour along y"), "{none}");
+    let far = refuse(&|config| config.seeds[0].neighbours[1][0] = Some(Guid(0x0002_c902_0000_000b)));
+    assert!(far.contains("no cable joins switches \"S1\""), "{far}");
+    let size = refuse(&|config| config.dimensions[1].radix = 4);
+    assert!(size.starts_with("torus-2qos: "), "{size}");
+    let open = refuse(&|config| config.dimensions[1].closed = false);
+    assert!(open.starts_with("torus-2qos: "), "{open}");
+    let ports = refuse(&|config| config.max_ports = 1);
+    assert!(ports.contains("has 2 host ports, port 0 included, and portgroup_max_ports is 1"), "{ports}");
+}
+
+/// Parallel cables are dealt to hosts by number, or in the operator's order of ports.
+#[test]
+fn the_order_of_ports_deals_parallel_cables() {
+    let mut builder = testing::Builder::new(16);
+    let switches: Vec<_> = (0..3).map(|_| builder.switch()).collect();
+    for i in 0..3 {
+        builder.link(switches[i], switches[(i + 1) % 3]);
+        builder.link(switches[i], switches[(i + 1) % 3]);
+    }
+    (0..4).for_each(|_| _ = builder.host(switches[0]));
+    builder.host(switches[1]);
+    let fabric = builder.finish(0);
+    let graph = SwitchGraph::new(&fabric);
+    let hosts: Vec<_> = graph.destinations().iter().filter(|d| d.host && d.switch == 0).collect();
+    let cables = |order: Vec<PortNum>| {
+        let mut torus = config(&fabric, &[3], &[0]);
+        torus.port_order = order;
+        let routes = TorusTwoQos.route(&graph, &RoutingInput { torus: Some(torus), ..input(2) }).unwrap();
+        hosts.iter().map(|d| routes.lfts.port(1, d.lid)).collect::<Vec<u8>>()
+    };
+    let by_number = cables(vec![]);
+    assert_eq!((by_number[0] == by_number[2], by_number[0] == by_number[1]), (true, false), "{by_number:?}");
+    let ordered = cables([hosts[0].port, hosts[2].port, hosts[1].port, hosts[3].port].map(PortNum).to_vec());
+    assert_eq!((ordered[0] == ordered[1], ordered[0] == ordered[2]), (true, false), "{ordered:?}");
+}
+
+/// With eight lanes the upper half of the SLs has lanes of its own.
+#[test]
+fn the_fourth_bit_of_a_service_level_is_a_level_of_service() {
+    let graph = SwitchGraph::new(&testing::torus(&[5, 4], 1, 0));
+    let SlToVl::PerSwitch(tables) = TorusTwoQos.route(&graph, &input(8)).unwrap().sl_to_vl else { panic!() };
+    let lanes = |sls: std::ops::Range<usize>| {
+        tables.iter().flatten().flat_map(|map| map[sls.clone()].to_vec()).collect::<BTreeSet<u8>>()
+    };
+    assert_eq!((lanes(0..8), lanes(8..16)), ([0, 1, 2, 3].into(), [1, 4, 5, 6, 7].into()));
 }
 
 #[test]
 fn other_fabrics_and_too_few_lanes_are_refused_with_the_reason() {
-    let refuse = |fabric: &crate::fabric::Fabric, vls| {
+    let refuse = |fabric: &Fabric, vls| {
         TorusTwoQos.route(&SwitchGraph::new(fabric), &input(vls)).unwrap_err().to_string()
     };
     let torus = testing::torus(&[4, 4], 1, 0);
@@ -57,14 +244,10 @@ fn other_fabrics_and_too_few_lanes_are_refused_with_the_reason() {
     let tree = refuse(&testing::fat_tree(&[2, 4], &[1, 4], 0), 8);
     assert!(tree.starts_with("torus-2qos: "), "{tree}");
     let nodes: Vec<_> = torus.switches().map(|(id, _)| id).collect();
-    let mut twice = torus.clone();
+    let mut twice = torus;
     for node in [0, 2] {
         twice.disconnect(PortRef { node: nodes[node], port: PortNum(1) }).unwrap();
     }
     let reason = refuse(&twice, 2);
     assert!(reason.contains("broken in more than one place"), "{reason}");
-    let mut hole = torus;
-    hole.remove_node(nodes[5]);
-    let reason = refuse(&hole, 2);
-    assert!(reason.contains("15 switches are no torus of 4 x 4 switches"), "{reason}");
 }
