@@ -1,6 +1,7 @@
 //! The command line as it is typed. Kept free of logic, so that help, man page and completions can be made from it.
 
 mod generate;
+mod load;
 mod simulate;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use mad::types::{Guid, Lid};
 use sm_core::config::LogLevel;
 
 pub(crate) use generate::{FileFormat, Generate, Kind, Variation};
+pub(crate) use load::{Load, Work};
 pub(crate) use simulate::{Chaos, FailureKind, Failures, Scenario, Simulate, Traffic};
 
 /// An InfiniBand subnet manager.
@@ -32,6 +34,8 @@ pub(crate) enum Command {
     Discover(Discover),
     /// Ask subnet administration, as saquery does: nodes, ports, links, paths, groups, services, tables
     Query(Query),
+    /// Ask subnet administration as many things at once as many hosts would, check the answers, and say how fast they come
+    Load(Load),
     /// List InfiniBand devices and ports of this host
     Devices(Devices),
     /// Show or check the configuration

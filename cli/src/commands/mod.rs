@@ -7,6 +7,7 @@ mod devices;
 mod discover;
 mod emulate;
 mod generate;
+mod load;
 mod offline;
 mod plan;
 mod query;
@@ -28,6 +29,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Discover(args) => discover::run(&args),
         Command::Emulate(args) => emulate::run(&args),
         Command::Generate(args) => generate::run(&args),
+        Command::Load(args) => load::run(&args),
         Command::Query(args) => query::run(&args),
         Command::Route(args) => offline::route(&args),
         Command::Verify(args) => offline::verify(&args),

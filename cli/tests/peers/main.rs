@@ -17,6 +17,7 @@ mod emulate;
 mod failover;
 mod generate;
 mod harness;
+mod load;
 mod look;
 mod osmtest;
 mod query;

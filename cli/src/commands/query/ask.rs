@@ -13,7 +13,7 @@ use crate::args::NodeChoice;
 use crate::failure::{Failure, Outcome, complain};
 
 /// Asks subnet administration through a device.
-pub(super) struct Asker {
+pub(in crate::commands) struct Asker {
     transport: Box<dyn Transport>,
     address: Address,
     sm_key: u64,
@@ -22,13 +22,17 @@ pub(super) struct Asker {
 }
 
 impl Asker {
-    pub(super) fn new(transport: Box<dyn Transport>, address: Address, sm_key: u64) -> Self {
+    pub(in crate::commands) fn new(transport: Box<dyn Transport>, address: Address, sm_key: u64) -> Self {
         let client = SaClient::new(SaClientConfig::default(), std::process::id());
         Self { transport, address, sm_key, client, start: Instant::now() }
     }
 
     /// All records that agree with a template in the named components.
-    pub(super) fn table<R: Record>(&mut self, template: &R, components: &[&str]) -> Outcome<Vec<R>> {
+    pub(in crate::commands) fn table<R: Record>(
+        &mut self,
+        template: &R,
+        components: &[&str],
+    ) -> Outcome<Vec<R>> {
         let mask = R::component_mask(components).context("a component that the record does not have")?;
         let answer = match self.ask(Query::get_table(self.address, template, mask))? {
             // Some answer an empty table so.
