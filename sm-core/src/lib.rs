@@ -8,6 +8,7 @@ pub mod multicast;
 pub mod observed;
 pub mod partitions;
 pub mod plan;
+pub mod qos;
 pub mod replication;
 pub mod request;
 pub mod sa;

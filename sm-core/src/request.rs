@@ -1,6 +1,8 @@
 //! The requests that sweep and apply make, and how they ended, without transaction IDs and windows: those are the
 //! engine's.
 
+use std::time::Duration;
+
 use mad::transactions::{Outcome, Request};
 use mad::transport::{Address, Datagram};
 use mad::types::{DirectedPath, Guid, PortNum};
@@ -27,6 +29,8 @@ pub struct SmpRequest {
     pub data: [u8; 64],
     /// Tries after the first, where they are not the configured number.
     pub retries: Option<u32>,
+    /// How long the first try waits, where that is not the configured time.
+    pub timeout: Option<Duration>,
 }
 
 impl SmpRequest {
@@ -40,6 +44,7 @@ impl SmpRequest {
             modifier,
             data: [0; 64],
             retries: None,
+            timeout: None,
         }
     }
 
@@ -48,7 +53,7 @@ impl SmpRequest {
         let mut data = [0; 64];
         let whole = value.encode(&mut data);
         debug_assert!(whole, "every attribute of subnet management fits into 64 bytes");
-        Self { path, destination, method: Method::SET, attribute_id: A::ID, modifier, data, retries: None }
+        Self { method: Method::SET, data, ..Self::get::<A>(path, destination, modifier) }
     }
 
     /// A Get of a port's table, or a Set of it to `value`. `None` when there is no route to the port.
@@ -64,7 +69,8 @@ impl SmpRequest {
             table.address(if node.is_switch() { end.port } else { PortNum::MANAGEMENT });
         let method = if value.is_some() { Method::SET } else { Method::GET };
         let data = value.unwrap_or([0; 64]);
-        Some(Self { path, destination, method, attribute_id, modifier, data, retries: None })
+        let (retries, timeout) = (None, None);
+        Some(Self { path, destination, method, attribute_id, modifier, data, retries, timeout })
     }
 
     /// For the transaction engine. A node not known yet takes the share of its route.
@@ -73,7 +79,7 @@ impl SmpRequest {
         smp.data = self.data;
         let destination = if self.destination.is_some() { self.destination.0 } else { route_key(&self.path) };
         let datagram = Datagram { address: Address::DIRECTED, mad: smp.into_mad() };
-        Request { retries: self.retries, ..Request::new(datagram, destination) }
+        Request { retries: self.retries, timeout: self.timeout, ..Request::new(datagram, destination) }
     }
 }
 

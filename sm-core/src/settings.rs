@@ -8,6 +8,7 @@ use routing::engines::RoutingInput;
 
 use crate::config::{Config, ConfigError, LidTakeover};
 use crate::partitions::{self, Partitions};
+use crate::qos::Qos;
 
 /// All settings of one subnet manager.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,6 +76,8 @@ pub struct PlanSettings {
     pub partitions: Arc<Partitions>,
     /// Whether switches check the P_Keys of what adapters send and get.
     pub enforce_partitions: bool,
+    /// Sharing of links between lanes, and lanes of service levels.
+    pub qos: Qos,
 }
 
 impl SmSettings {
@@ -98,6 +101,7 @@ impl SmSettings {
             settings.plan.partitions = Arc::new(partitions);
         }
         settings.plan.steering = config.routing.steering()?;
+        settings.plan.qos = config.qos.wanted()?;
         Ok(settings)
     }
 }
@@ -135,6 +139,7 @@ impl From<&Config> for SmSettings {
                 client_reregister: ports.client_reregister,
                 partitions: Arc::default(),
                 enforce_partitions: config.partitions.enforce,
+                qos: config.qos.alone(),
             },
             transactions: TransactionConfig {
                 window: usize::from(t.window),

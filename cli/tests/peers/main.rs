@@ -20,6 +20,7 @@ mod harness;
 mod load;
 mod look;
 mod osmtest;
+mod qos;
 mod query;
 mod umad_device;
 

@@ -57,6 +57,13 @@ pub enum Job {
         /// Index in the plan's lanes.
         index: u32,
     },
+    /// VL arbitration table.
+    Arbitration {
+        /// Index in the plan's tables of it.
+        index: u32,
+        /// Whether it is set; else it is read of a port that may have been configured before.
+        set: bool,
+    },
     /// PortInfo.
     Port {
         /// Index in the plan's ports.
@@ -109,6 +116,7 @@ impl Apply {
             }
             Job::ReadLanes { index } => self.lanes_request(index, false),
             Job::SetLanes { index } => self.lanes_request(index, true),
+            Job::Arbitration { index, set } => self.arbitration_request(index, set),
             Job::Port { index, activate } => self.port_request(index, activate),
             Job::ReadDown { end } => {
                 let modifier = modifier(&self.observed, end);
@@ -143,6 +151,7 @@ impl Apply {
             Job::PortTable { index } => self.port_table_answered(index, answer),
             Job::ReadLanes { index } => self.lanes_answered(index, false, answer),
             Job::SetLanes { index } => self.lanes_answered(index, true, answer),
+            Job::Arbitration { index, set } => self.arbitration_answered(index, set, answer),
             Job::Port { index, activate } => self.port_answered(index, activate, answer),
             Job::ReadPort { index, activate, status } => self.port_read(index, activate, status, answer),
             Job::ReadDown { end } => {

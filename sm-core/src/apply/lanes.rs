@@ -1,6 +1,7 @@
 //! SL-to-VL tables: read where a node may have been configured before, set where they are not as planned.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mad::wire::Attribute;
 use mad::wire::smp::SlToVlMappingTable;
@@ -10,6 +11,9 @@ use super::jobs::Job;
 use super::steps::is_idle;
 use crate::plan::lanes::LanePlan;
 use crate::request::{Answer, SmpRequest};
+
+/// How long a Set for all pairs of ports is waited for, the first time (B57).
+const ALL_PORTS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Reads of tables that are not known of nodes in service: what another manager, or we before a restart, have set right needs
 /// no Set.
@@ -42,7 +46,9 @@ impl Apply {
             return Some(SmpRequest::get::<SlToVlMappingTable>(path, guid, plan.modifier));
         }
         self.counts.add(SlToVlMappingTable::ID);
-        Some(SmpRequest::set(path, guid, plan.modifier, &plan.table))
+        // One Set for all pairs of ports: the switch may be long about it.
+        let timeout = plan.is_for_all().then_some(ALL_PORTS_TIMEOUT);
+        Some(SmpRequest { timeout, ..SmpRequest::set(path, guid, plan.modifier, &plan.table) })
     }
 
     pub(super) fn lanes_answered(&mut self, index: u32, set: bool, answer: &Answer) {

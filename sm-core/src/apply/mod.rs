@@ -7,7 +7,7 @@
 //! The order, with a barrier between steps:
 //! 1. SwitchInfo: PortStateChange is cleared before anything is configured, so that a restart shows at the next look (B04);
 //!    where that was set, ports that were down are read once more, since a change before the clearing shows nowhere else;
-//!    then SL-to-VL tables, where the routes need more than one virtual lane;
+//!    then SL-to-VL and VL arbitration tables, where the routes need more than one virtual lane or the operator asks for it;
 //! 2. tables of switches over which nothing can flow yet;
 //! 3. ports 0 and links between switches: settings and ARMED in one Set; 4. those links ACTIVE;
 //! 5. tables of switches in service, in the order that the verifier proved free of loops and cuts; what it knew nothing
@@ -18,6 +18,7 @@
 //!
 //! No link is raised on a switch whose SwitchInfo or table was not confirmed in this round (B04).
 
+mod arbitration;
 mod jobs;
 mod lanes;
 mod port_set;

@@ -10,8 +10,8 @@ use routing::verify::transition::Write;
 
 use super::Apply;
 use super::jobs::Job;
-use super::lanes;
 use super::tables::Block;
+use super::{arbitration, lanes};
 use crate::plan::fields::FieldSet;
 use crate::plan::port_tables::TablePlan;
 use crate::plan::ports::{PortPlan, PortRole};
@@ -64,8 +64,8 @@ pub(super) fn jobs(apply: &Apply, step: Step) -> Vec<Job> {
     match step {
         Step::AcknowledgeSwitches => switch_jobs(apply, false),
         Step::ReadDownPorts => down_port_jobs(apply),
-        Step::ReadLanes => lanes::read_jobs(apply),
-        Step::SetLanes => lanes::set_jobs(apply),
+        Step::ReadLanes => [lanes::read_jobs(apply), arbitration::read_jobs(apply)].concat(),
+        Step::SetLanes => [lanes::set_jobs(apply), arbitration::set_jobs(apply)].concat(),
         Step::RaiseTops => switch_jobs(apply, true),
         Step::Transition(step) => transition_jobs(apply, step),
         Step::PortTables => port_table_jobs(apply),

@@ -6,6 +6,7 @@
 //! `rsm config show` come.
 
 mod error;
+mod qos;
 mod render;
 mod sections;
 mod setting;
@@ -17,7 +18,7 @@ use std::path::Path;
 
 pub use error::ConfigError;
 pub use sections::{
-    Config, DeviceConfig, FailoverConfig, LidsConfig, LogConfig, PartitionsConfig, PortsConfig,
+    Config, DeviceConfig, FailoverConfig, LidsConfig, LogConfig, PartitionsConfig, PortsConfig, QosConfig,
     RoutingConfig, SaConfig, SmConfig, StateConfig, TransactionsConfig,
 };
 pub use setting::{Hex64, LidTakeover, LogFormat, LogLevel};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use mad::types::{Gid, Guid};
 
 use super::setting::{Allowed, Hex64, LidTakeover, LogFormat, LogLevel, Setting};
+use crate::qos::{VlMap, VlWeights};
 
 /// A value that is not allowed, and where it stood.
 pub(super) struct Refused {
@@ -191,6 +192,66 @@ sections! {
         max_vls: u8 = 0, Allowed::Integer(0, 15);
         /// The same for nue alone, where that is to be less, as opensm's nue_max_num_vls.
         nue_max_vls: u8 = 0, Allowed::Integer(0, 15);
+    }
+
+    /// Sharing of links between virtual lanes, and the lane of each service level. For each value by itself: the one of a
+    /// kind of ports comes before the general one, and a key here before the same in opensm's file. Engines that need several
+    /// lanes set them up in any case, and keep the lanes of service levels to themselves.
+    qos: QosConfig {
+        /// Whether ports are set up also where the engine needs one lane only, as opensm's qos.
+        enabled: bool = false, Allowed::Boolean;
+        /// opensm's options file, of which the keys that begin with qos count.
+        opensm_file: Option<PathBuf> = None, Allowed::Text;
+        /// The most data VLs of all ports.
+        max_vls: Option<u8> = None, Allowed::Integer(1, 15);
+        /// VLHighLimit of all ports: high priority before low has a turn, in 4 KiB; 255: without end.
+        high_limit: Option<u8> = None, Allowed::Integer(0, 255);
+        /// High-priority table of all ports: VL:WEIGHT with commas between, weights in 64 bytes.
+        vlarb_high: Option<VlWeights> = None, Allowed::Weights;
+        /// Low-priority table of all ports.
+        vlarb_low: Option<VlWeights> = None, Allowed::Weights;
+        /// Lane of each of the 16 service levels, of all ports.
+        sl2vl: Option<VlMap> = None, Allowed::Lanes;
+        /// The most data VLs of channel adapters; not set: as max_vls.
+        ca_max_vls: Option<u8> = None, Allowed::Integer(1, 15);
+        /// VLHighLimit of channel adapters: high priority before low has a turn, in 4 KiB; 255: without end.
+        ca_high_limit: Option<u8> = None, Allowed::Integer(0, 255);
+        /// High-priority table of channel adapters: VL:WEIGHT with commas between, weights in 64 bytes.
+        ca_vlarb_high: Option<VlWeights> = None, Allowed::Weights;
+        /// Low-priority table of channel adapters.
+        ca_vlarb_low: Option<VlWeights> = None, Allowed::Weights;
+        /// Lane of each of the 16 service levels, of channel adapters.
+        ca_sl2vl: Option<VlMap> = None, Allowed::Lanes;
+        /// The most data VLs of routers; not set: as max_vls.
+        rtr_max_vls: Option<u8> = None, Allowed::Integer(1, 15);
+        /// VLHighLimit of routers: high priority before low has a turn, in 4 KiB; 255: without end.
+        rtr_high_limit: Option<u8> = None, Allowed::Integer(0, 255);
+        /// High-priority table of routers: VL:WEIGHT with commas between, weights in 64 bytes.
+        rtr_vlarb_high: Option<VlWeights> = None, Allowed::Weights;
+        /// Low-priority table of routers.
+        rtr_vlarb_low: Option<VlWeights> = None, Allowed::Weights;
+        /// Lane of each of the 16 service levels, of routers.
+        rtr_sl2vl: Option<VlMap> = None, Allowed::Lanes;
+        /// The most data VLs of enhanced port 0 of switches; not set: as max_vls.
+        sw0_max_vls: Option<u8> = None, Allowed::Integer(1, 15);
+        /// VLHighLimit of enhanced port 0 of switches: high priority before low has a turn, in 4 KiB; 255: without end.
+        sw0_high_limit: Option<u8> = None, Allowed::Integer(0, 255);
+        /// High-priority table of enhanced port 0 of switches: VL:WEIGHT with commas between, weights in 64 bytes.
+        sw0_vlarb_high: Option<VlWeights> = None, Allowed::Weights;
+        /// Low-priority table of enhanced port 0 of switches.
+        sw0_vlarb_low: Option<VlWeights> = None, Allowed::Weights;
+        /// Lane of each of the 16 service levels, of enhanced port 0 of switches.
+        sw0_sl2vl: Option<VlMap> = None, Allowed::Lanes;
+        /// The most data VLs of the other ports of switches; not set: as max_vls.
+        swe_max_vls: Option<u8> = None, Allowed::Integer(1, 15);
+        /// VLHighLimit of the other ports of switches: high priority before low has a turn, in 4 KiB; 255: without end.
+        swe_high_limit: Option<u8> = None, Allowed::Integer(0, 255);
+        /// High-priority table of the other ports of switches: VL:WEIGHT with commas between, weights in 64 bytes.
+        swe_vlarb_high: Option<VlWeights> = None, Allowed::Weights;
+        /// Low-priority table of the other ports of switches.
+        swe_vlarb_low: Option<VlWeights> = None, Allowed::Weights;
+        /// Lane of each of the 16 service levels, of the other ports of switches.
+        swe_sl2vl: Option<VlMap> = None, Allowed::Lanes;
     }
 
     /// LIDs.

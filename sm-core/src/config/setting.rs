@@ -9,6 +9,8 @@ use routing::engines;
 use serde::de::DeserializeOwned;
 use toml::Value;
 
+use crate::qos::{VlMap, VlWeights};
+
 /// What a key accepts, in a form that both checks and explains.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Allowed {
@@ -28,6 +30,10 @@ pub(super) enum Allowed {
     Hex,
     /// A list of engine names.
     Engines,
+    /// Entries of a VL arbitration table.
+    Weights,
+    /// A lane for each service level.
+    Lanes,
 }
 
 impl fmt::Display for Allowed {
@@ -43,6 +49,8 @@ impl fmt::Display for Allowed {
             Self::Guid => f.write_str("a GUID as text, such as \"0x0002c90300a1b2c1\""),
             Self::Guids => f.write_str("a list of GUIDs as text, such as [\"0x0002c90300a1b2c1\"]"),
             Self::Hex => f.write_str("a 64-bit number as text, such as \"0x0000000000000001\""),
+            Self::Weights => f.write_str(VlWeights::ALLOWED),
+            Self::Lanes => f.write_str(VlMap::ALLOWED),
             Self::Engines => {
                 let names: Vec<&str> = engines::names().collect();
                 write!(
@@ -128,6 +136,24 @@ impl Setting for String {
         Some(Value::String(self.clone()))
     }
 }
+
+macro_rules! lists {
+    ($($ty:ty),*) => {$(
+        impl Setting for $ty {
+            type Raw = String;
+            fn read(raw: &String, _: Allowed) -> Option<Self> {
+                raw.parse().ok()
+            }
+            fn show(raw: &String) -> String {
+                format!("{raw:?}")
+            }
+            fn write(&self) -> Option<Value> {
+                Some(Value::String(self.to_string()))
+            }
+        }
+    )*};
+}
+lists!(VlWeights, VlMap);
 
 impl Setting for PathBuf {
     type Raw = String;

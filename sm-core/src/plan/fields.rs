@@ -64,6 +64,8 @@ fields! {
     /// PartitionEnforcementOutbound.
     EnforcementOutbound = 13, "PartitionEnforcementOutbound",
         |p| p.partition_enforcement_outbound(), |p, v| p.set_partition_enforcement_outbound(v as u8);
+    /// VLHighLimit.
+    VlHighLimit = 14, "VLHighLimit", |p| p.vl_high_limit, |p, v| p.vl_high_limit = v as u8;
 }
 
 /// A set of fields.

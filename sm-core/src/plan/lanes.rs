@@ -1,8 +1,8 @@
 //! Which virtual lane each service level takes, for engines that keep paths apart by lanes.
 //!
 //! A switch has a table for every pair of entry and exit port (SLtoVLMappingTable, specification volume 1, 14.2.5.8), a
-//! channel adapter one for each port. Engines that need one lane have no wishes; nothing is read or written then. A lane
-//! that a link does not have becomes one that it has (modulo their number), so that a client that sets a service level by
+//! channel adapter one for each port. Engines that need one lane have no wishes: then the operator's lists count, and
+//! nothing is read or written where none are asked for. A lane that a link does not have becomes one that it has (modulo their number), so that a client that sets a service level by
 //! hand is not cut off. Cost: entries · exits in use for each switch, one table where a switch knows the optimised form.
 
 use std::collections::BTreeMap;
@@ -12,9 +12,10 @@ use mad::wire::smp::SlToVlMappingTable;
 use routing::fabric::{PortRef, SwitchGraph};
 use routing::routes::{Routes, SlToVl};
 
-use super::ports::{PortPlan, PortRole};
+use super::ports::{PortPlan, PortRole, kind};
 use super::routes::vls_of_code;
 use crate::observed::Observed;
+use crate::qos::{PortKind, Qos, VlMap};
 
 /// A table that a port shall have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,16 +40,18 @@ impl LanePlan {
     }
 }
 
-/// All tables that the routes ask for; none when they use one lane.
+/// All tables that are asked for: by the routes, or by the operator where these use one lane.
 pub(super) fn plan(
     observed: &Observed,
     graph: &SwitchGraph,
     routes: &Routes,
+    qos: &Qos,
     ports: &[PortPlan],
 ) -> Vec<LanePlan> {
-    if routes.vls <= 1 {
+    if routes.vls <= 1 && !qos.enabled {
         return Vec::new();
     }
+    let maps = Maps { routes, qos };
     let mut in_use: BTreeMap<_, Vec<(PortNum, u8)>> = BTreeMap::new();
     let mut plans = Vec::new();
     for port in ports.iter().filter(|p| p.role != PortRole::Management) {
@@ -56,7 +59,8 @@ pub(super) fn plan(
         if graph.index_of(port.end.node).is_some() {
             in_use.entry(port.end.node).or_default().push((port.end.port, vls));
         } else if vls > 1 {
-            plans.push(LanePlan { end: port.end, modifier: 0, table: table(uniform(routes), vls) });
+            let map = maps.of_kind(kind(observed, port.end));
+            plans.push(LanePlan { end: port.end, modifier: 0, table: table(map, vls) });
         }
     }
     for (node, links) in in_use {
@@ -65,14 +69,12 @@ pub(super) fn plan(
         let info = observed.nodes.get(&node).and_then(|n| n.switch_info);
         let fewest = links.iter().map(|(_, vls)| *vls).min().unwrap_or(1);
         let alike = links.iter().all(|(_, vls)| *vls == fewest);
-        let of_switch = match &routes.sl_to_vl {
-            SlToVl::PerSwitch(tables) => tables.get(index as usize),
-            SlToVl::Identity | SlToVl::Uniform(_) => None,
-        };
+        let of_switch = maps.of_switch(index);
         if of_switch.is_none() && alike && fewest > 1 && info.is_some_and(|i| i.optimized_sl_to_vl() != 0) {
             let modifier =
                 SlToVlMappingTable::MODIFIER_ALL_INPUT_PORTS | SlToVlMappingTable::MODIFIER_ALL_OUTPUT_PORTS;
-            plans.push(LanePlan { end, modifier, table: table(uniform(routes), fewest) });
+            let map = maps.of_kind(PortKind::SwitchExternal);
+            plans.push(LanePlan { end, modifier, table: table(map, fewest) });
             continue;
         }
         let width = usize::from(graph.num_ports(index)) + 1;
@@ -80,7 +82,7 @@ pub(super) fn plan(
         for (exit, vls) in links.iter().filter(|(_, vls)| *vls > 1) {
             for entry in entries() {
                 let map = of_switch.and_then(|t| t.get(entry.index() * width + exit.index()).copied());
-                let table = table(map.unwrap_or_else(|| uniform(routes)), *vls);
+                let table = table(map.unwrap_or_else(|| maps.of_kind(PortKind::SwitchExternal)), *vls);
                 plans.push(LanePlan { end, modifier: SlToVlMappingTable::modifier(entry, *exit), table });
             }
         }
@@ -88,11 +90,39 @@ pub(super) fn plan(
     plans
 }
 
-/// Lane by service level where switches make no difference.
-fn uniform(routes: &Routes) -> [u8; 16] {
-    match &routes.sl_to_vl {
-        SlToVl::Uniform(map) => *map,
-        SlToVl::Identity | SlToVl::PerSwitch(_) => std::array::from_fn(|sl| sl as u8),
+/// What the operator should know: lists that the engine has no use for.
+pub(super) fn findings(routes: &Routes, qos: &Qos) -> Option<String> {
+    let given = PortKind::ALL.iter().any(|kind| qos.of(*kind).sl_to_vl.is_some());
+    (routes.vls > 1 && given).then(|| {
+        format!("{} keeps paths apart by lanes: sl2vl of the section qos is not followed", routes.engine)
+    })
+}
+
+/// Who says which lane a service level takes.
+struct Maps<'a> {
+    routes: &'a Routes,
+    qos: &'a Qos,
+}
+
+impl<'a> Maps<'a> {
+    /// Where pairs of ports make a difference: tables by entry and exit.
+    fn of_switch(&self, index: u32) -> Option<&'a Vec<[u8; 16]>> {
+        match &self.routes.sl_to_vl {
+            SlToVl::PerSwitch(tables) => tables.get(index as usize),
+            SlToVl::Identity | SlToVl::Uniform(_) => None,
+        }
+    }
+
+    fn of_kind(&self, kind: PortKind) -> [u8; 16] {
+        match &self.routes.sl_to_vl {
+            SlToVl::Uniform(map) => *map,
+            SlToVl::Identity | SlToVl::PerSwitch(_) if self.routes.vls > 1 => {
+                std::array::from_fn(|sl| sl as u8)
+            }
+            SlToVl::Identity | SlToVl::PerSwitch(_) => {
+                self.qos.of(kind).sl_to_vl.unwrap_or(VlMap::BUILT_IN).0
+            }
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! [`plan`] assigns LIDs, computes the routes on the graph with those LIDs, has the verifier prove them, and says for every
 //! switch and port what it shall hold. `apply` sends the difference.
 
+pub mod arbitration;
 pub mod fields;
 pub mod lanes;
 pub mod lids;
@@ -89,10 +90,12 @@ pub struct Plan {
     pub ports: Vec<PortPlan>,
     /// Blocks of port tables that are not known to be right.
     pub port_tables: Vec<TablePlan>,
-    /// What the operator should know of the partitions, a line each.
-    pub partition_findings: Vec<String>,
-    /// SL-to-VL tables, for routes that need more than one virtual lane.
+    /// What the operator should know of partitions and virtual lanes, a line each.
+    pub findings: Vec<String>,
+    /// SL-to-VL tables, for routes that need more than one virtual lane, or as the operator wants them.
     pub lanes: Vec<lanes::LanePlan>,
+    /// VL arbitration tables, for the same.
+    pub arbitration: Vec<TablePlan>,
     /// For the next plan.
     pub standing: routes::Standing,
 }
@@ -155,6 +158,14 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
             ports::set_enforcement(&mut port.desired, pkeys.enforcing.contains(&port.end));
         }
     }
+    let (arbitration, of_lanes) =
+        arbitration::plan(observed, &routed.routes, &input.settings.qos, &mut ports);
+    let findings = [
+        pkeys.findings,
+        of_lanes,
+        lanes::findings(&routed.routes, &input.settings.qos).into_iter().collect(),
+    ]
+    .concat();
     let switches = observed
         .fabric
         .switches()
@@ -167,7 +178,7 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
     Ok(Plan {
         lids,
         sm_lid,
-        lanes: lanes::plan(observed, &graph, &routed.routes, &ports),
+        lanes: lanes::plan(observed, &graph, &routed.routes, &input.settings.qos, &ports),
         graph,
         routes: routed.routes,
         verdict: routed.verdict,
@@ -178,7 +189,8 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
         switches,
         ports,
         port_tables: pkeys.tables,
-        partition_findings: pkeys.findings,
+        findings,
+        arbitration,
     })
 }
 

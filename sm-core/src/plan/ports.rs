@@ -4,13 +4,15 @@
 //! from ports without a link (B06). Link speed and width are left to the link: a Set carries zeros there, "no change",
 //! so nothing can be lowered by writing back what was read (B10).
 
-use mad::types::{PortNum, PortState};
+use mad::types::{NodeType, PortNum, PortState};
 use mad::wire::smp::PortInfo;
 use routing::fabric::PortRef;
 
 use super::fields::PortField;
 use super::lids::LidRange;
+use super::routes::code_of_vls;
 use crate::observed::Observed;
+use crate::qos::PortKind;
 use crate::settings::PlanSettings;
 
 /// In which round of a bring-up a port has its turn.
@@ -77,7 +79,8 @@ pub fn plan_port(
         if between {
             plan.role = PortRole::BetweenSwitches;
         }
-        set_link_fields(&mut plan.desired, info, far, settings);
+        let kinds = [end, peer].map(|end| kind(observed, end));
+        set_link_fields(&mut plan.desired, (info, far), kinds, settings);
         if node.is_switch() {
             set_queue_fields(&mut plan.desired, between, settings);
         }
@@ -97,13 +100,30 @@ fn is_up(info: &PortInfo) -> bool {
     info.port_state().is_some_and(PortState::is_up)
 }
 
-fn set_link_fields(desired: &mut PortInfo, near: &PortInfo, far: &PortInfo, settings: &PlanSettings) {
+/// The kind of a port, by which quality of service tells ports apart.
+pub fn kind(observed: &Observed, end: PortRef) -> PortKind {
+    match observed.fabric.get(end.node).map(|node| node.kind) {
+        Some(NodeType::Switch) if end.port == PortNum::MANAGEMENT => PortKind::SwitchPort0,
+        Some(NodeType::Switch) => PortKind::SwitchExternal,
+        Some(NodeType::Router) => PortKind::Router,
+        _ => PortKind::Ca,
+    }
+}
+
+fn set_link_fields(
+    desired: &mut PortInfo,
+    (near, far): (&PortInfo, &PortInfo),
+    kinds: [PortKind; 2],
+    settings: &PlanSettings,
+) {
     if let (Some(a), Some(b)) = (near.mtu_cap(), far.mtu_cap()) {
         desired.set_neighbor_mtu_raw(a.min(b).to_wire());
     }
     let valid = |info: &PortInfo| Some(info.vl_cap()).filter(|c| (1..=5).contains(c));
     if let (Some(a), Some(b)) = (valid(near), valid(far)) {
-        desired.set_operational_vls(a.min(b).min(settings.max_operational_vls));
+        let wanted = kinds.iter().filter_map(|kind| settings.qos.of(*kind).max_vls);
+        let wanted = wanted.map(code_of_vls).min().unwrap_or(5);
+        desired.set_operational_vls(a.min(b).min(settings.max_operational_vls).min(wanted));
     }
     desired.set_local_phy_errors(settings.local_phy_errors);
     desired.set_overrun_errors(settings.overrun_errors);

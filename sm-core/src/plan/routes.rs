@@ -11,6 +11,7 @@ use routing::verify::{self, Report};
 
 use super::PlanError;
 use crate::observed::Observed;
+use crate::qos::PortKind;
 use crate::settings::PlanSettings;
 
 /// The verifier's opinion.
@@ -76,7 +77,8 @@ pub(super) fn route(
 
 /// Data VLs that every link between switches can have, by the capability of its ends (B06).
 fn data_vls(graph: &SwitchGraph, observed: &Observed, settings: &PlanSettings) -> u8 {
-    let mut least = vls_of_code(settings.max_operational_vls);
+    let of_kind = settings.qos.of(PortKind::SwitchExternal).max_vls.unwrap_or(15);
+    let mut least = vls_of_code(settings.max_operational_vls.min(code_of_vls(of_kind)));
     for switch in 0..graph.switch_count() as u32 {
         for arc in graph.arcs(switch) {
             let end = PortRef { node: graph.node(switch), port: PortNum(arc.out_port) };
@@ -86,6 +88,17 @@ fn data_vls(graph: &SwitchGraph, observed: &Observed, settings: &PlanSettings) -
         }
     }
     least
+}
+
+/// The code of as many data VLs, or of the next smaller number that has one.
+pub(super) const fn code_of_vls(vls: u8) -> u8 {
+    match vls {
+        0 | 1 => 1,
+        2 | 3 => 2,
+        4..8 => 3,
+        8..15 => 4,
+        _ => 5,
+    }
 }
 
 /// Data VLs by the code of VLCap and OperationalVLs.

@@ -269,7 +269,7 @@ impl Sm {
                 if let Some(report) = &mut self.round.report {
                     report.seconds.plan = plan_time;
                     report.verdict = Some(plan.verdict.clone());
-                    report.findings.extend(plan.partition_findings.iter().cloned());
+                    report.findings.extend(plan.findings.iter().cloned());
                     count_lids(report, &plan, &observed);
                 }
                 self.confirm(Arc::new(plan), &observed);
