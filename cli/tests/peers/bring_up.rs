@@ -4,25 +4,35 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 
 use crate::fabric::{Lids, agreed_topology, bring_up, reached, trace, trace_all};
+use crate::harness::{Harness, on_both};
 use crate::ibdmchk;
 use crate::net::Net;
 use crate::sa;
-use crate::sim::Sim;
+
+on_both!(
+    two_switches,
+    tree_of_36_hosts,
+    torus_4_by_4,
+    adapters_with_two_ports,
+    tree_of_648_hosts,
+    ibsims_own_examples,
+    a_wrong_table_fails_the_trace,
+);
 
 /// Brings a net up and asks every tool. At most `most` pairs are traced, picked at random.
-fn check(net: Net, most: usize) {
-    let sim = Sim::start(net);
-    let nodes = sim.net.attachable();
+fn check<H: Harness>(net: Net, most: usize) {
+    let sim = H::start(net);
+    let nodes = sim.net().attachable();
     let (manager, other) = (&nodes[0], nodes.last().expect("a host"));
-    let tables = sim.dir.path().join("tables");
+    let tables = sim.folder().join("tables");
     let rsm = bring_up(&sim, manager, &["--dump-dir", tables.to_str().expect("text")]);
 
     let topology = agreed_topology(&sim, manager);
     assert_eq!(agreed_topology(&sim, other).lines().count(), topology.lines().count());
     let lids = Lids::read(&topology);
     lids.check();
-    assert_eq!(lids.hosts.len(), sim.net.host_ports());
-    assert_eq!(lids.switches.len(), sim.net.switches().count());
+    assert_eq!(lids.hosts.len(), sim.net().host_ports());
+    assert_eq!(lids.switches.len(), sim.net().switches().count());
 
     let master = sim.run(other, "sminfo", &[]).ok();
     assert!(master.contains("SMINFO_MASTER"), "{master}");
@@ -43,42 +53,35 @@ fn check(net: Net, most: usize) {
     assert_eq!(ended.code, Some(0), "{}", ended.err);
 }
 
-#[test]
-fn two_switches() {
-    check(Net::own("two-switches.net"), usize::MAX);
+fn two_switches<H: Harness>() {
+    check::<H>(Net::own("two-switches.net"), usize::MAX);
 }
 
-#[test]
-fn tree_of_36_hosts() {
-    check(Net::own("tree36.net"), usize::MAX);
+fn tree_of_36_hosts<H: Harness>() {
+    check::<H>(Net::own("tree36.net"), 300);
 }
 
-#[test]
-fn torus_4_by_4() {
-    check(Net::own("torus4x4.net"), usize::MAX);
+fn torus_4_by_4<H: Harness>() {
+    check::<H>(Net::own("torus4x4.net"), usize::MAX);
 }
 
-#[test]
-fn adapters_with_two_ports() {
-    check(Net::own("dual-port.net"), usize::MAX);
+fn adapters_with_two_ports<H: Harness>() {
+    check::<H>(Net::own("dual-port.net"), usize::MAX);
 }
 
-#[test]
-fn tree_of_648_hosts() {
-    check(Net::own("tree648.net"), 200);
+fn tree_of_648_hosts<H: Harness>() {
+    check::<H>(Net::own("tree648.net"), 200);
 }
 
-#[test]
-fn ibsims_own_examples() {
+fn ibsims_own_examples<H: Harness>() {
     for name in ["net", "net.1", "net.2sw2path", "net.2sw2path4hca", "net.2sw2path4hca2port"] {
-        check(Net::example(name), usize::MAX);
+        check::<H>(Net::example(name), usize::MAX);
     }
 }
 
 /// The traces above prove something only if a wrong table fails them.
-#[test]
-fn a_wrong_table_fails_the_trace() {
-    let sim = Sim::start(Net::own("two-switches.net"));
+fn a_wrong_table_fails_the_trace<H: Harness>() {
+    let sim = H::start(Net::own("two-switches.net"));
     let _rsm = bring_up(&sim, "H0", &[]);
     let lids = Lids::read(&agreed_topology(&sim, "H0"));
     let lid = |host: &str| lids.hosts[&(host.to_owned(), 1)];

@@ -6,22 +6,32 @@ use std::collections::BTreeMap;
 use crate::fabric::{
     Lids, agreed_topology, bring_up, once, reached, rounds, trace, trace_all, wait_for_round,
 };
+use crate::harness::{Harness, on_both};
 use crate::net::Net;
-use crate::sim::Sim;
-use crate::wire::{WireLog, sets};
+use crate::program::wait_until;
+use crate::wire::WireLog;
+
+on_both!(
+    a_second_bring_up_sends_no_set,
+    without_its_state_a_second_bring_up_honours_what_the_fabric_holds,
+    idle_sweeps_send_no_set,
+    a_link_goes_and_comes_back,
+    a_switch_disappears_and_returns,
+    a_lost_link_at_648_hosts_sets_the_blocks_that_change_and_nothing_else,
+    ten_per_cent_of_datagrams_are_lost,
+);
 
 const LFT: u16 = 0x19;
 const SWITCH_INFO: u16 = 0x12;
 
 /// Until a trace between two LIDs works; the change before it may still be on its way.
-fn wait_for_path(sim: &Sim, node: &str, from: u16, to: u16) {
-    sim.wait_until(&format!("{from} reaches {to}"), || reached(&trace(sim, node, from, to), to));
+fn wait_for_path(sim: &impl Harness, node: &str, from: u16, to: u16) {
+    wait_until(&format!("{from} reaches {to}"), || reached(&trace(sim, node, from, to), to));
 }
 
-#[test]
-fn a_second_bring_up_sends_no_set() {
+fn a_second_bring_up_sends_no_set<H: Harness>() {
     for net in ["two-switches.net", "tree36.net", "dual-port.net"] {
-        let sim = Sim::start(Net::own(net));
+        let sim = H::start(Net::own(net));
         let (first, summary) = once(&sim, "H0", &[]);
         assert_eq!(first.code, Some(0), "{}\n{}", first.out, first.err);
         assert!(summary["failures"].as_array().expect("failures").is_empty(), "{summary}");
@@ -29,48 +39,43 @@ fn a_second_bring_up_sends_no_set() {
         let (second, summary) = once(&sim, "H0", &[]);
         let seen = wire.stop();
         assert_eq!(second.code, Some(0), "{}\n{}", second.out, second.err);
-        assert_eq!(sets(&seen), BTreeMap::new(), "{net}: Sets on the wire");
+        assert_eq!(seen.sets(), BTreeMap::new(), "{net}: Sets on the wire");
         assert!(summary["sets"].as_object().expect("sets").is_empty(), "{summary}");
         assert_eq!(summary["lids_new"], 0, "{summary}");
-        assert_eq!(summary["lids_kept"], sim.net.host_ports() + sim.net.switches().count(), "{summary}");
+        assert_eq!(summary["lids_kept"], sim.net().host_ports() + sim.net().switches().count(), "{summary}");
     }
 }
 
-#[test]
-fn without_its_state_a_second_bring_up_honours_what_the_fabric_holds() {
-    let sim = Sim::start(Net::own("tree36.net"));
+fn without_its_state_a_second_bring_up_honours_what_the_fabric_holds<H: Harness>() {
+    let sim = H::start(Net::own("tree36.net"));
     let (_, _) = once(&sim, "H0", &[]);
     let before = Lids::read(&agreed_topology(&sim, "H0"));
-    let other = sim.dir.path().join("another-state");
+    let other = sim.folder().join("another-state");
     let wire = WireLog::start(&sim);
     let said = sim.rsm("H0", &["run", "--once", "--state-dir", other.to_str().expect("text")]).ok();
     let seen = wire.stop();
     // What ports were seen not to keep is part of the state: it is tried once more, but no table, no LID.
-    let sets = sets(&seen);
+    let sets = seen.sets();
     assert!(!sets.contains_key(&LFT) && !sets.contains_key(&SWITCH_INFO), "{sets:?}\n{said}");
     let after = Lids::read(&agreed_topology(&sim, "H0"));
     assert_eq!((before.hosts, before.switches), (after.hosts, after.switches));
 }
 
-#[test]
-fn idle_sweeps_send_no_set() {
-    let sim = Sim::start(Net::own("tree36.net"));
-    let config = sim.dir.path().join("rsm.toml");
+fn idle_sweeps_send_no_set<H: Harness>() {
+    let sim = H::start(Net::own("tree36.net"));
+    let config = sim.folder().join("rsm.toml");
     std::fs::write(&config, "[sm]\nsweep_interval_s = 1\n").expect("configuration");
     let rsm = bring_up(&sim, "H0", &["--config", config.to_str().expect("text")]);
     let wire = WireLog::start(&sim);
-    let switches = sim.net.switches().count();
-    sim.wait_until("three sweeps are over", || {
-        wire.seen().iter().filter(|s| s.attribute == SWITCH_INFO).count() >= 3 * switches
-    });
+    let switches = sim.net().switches().count();
+    wait_until("three sweeps are over", || wire.seen().gets(SWITCH_INFO) >= 3 * switches);
     let seen = wire.stop();
-    assert_eq!(sets(&seen), BTreeMap::new());
+    assert_eq!(seen.sets(), BTreeMap::new());
     assert_eq!(rsm.stop().code, Some(0));
 }
 
-#[test]
-fn a_link_goes_and_comes_back() {
-    let sim = Sim::start(Net::own("tree36.net"));
+fn a_link_goes_and_comes_back<H: Harness>() {
+    let sim = H::start(Net::own("tree36.net"));
     let rsm = bring_up(&sim, "H0", &[]);
     let lids = Lids::read(&agreed_topology(&sim, "H0"));
     let lid = |name: &str| lids.hosts[&(name.to_owned(), 1)];
@@ -91,15 +96,14 @@ fn a_link_goes_and_comes_back() {
     assert_eq!(rsm.stop().code, Some(0));
 }
 
-#[test]
-fn a_switch_disappears_and_returns() {
-    let sim = Sim::start(Net::own("tree36.net"));
+fn a_switch_disappears_and_returns<H: Harness>() {
+    let sim = H::start(Net::own("tree36.net"));
     let mut rsm = bring_up(&sim, "H0", &[]);
     let lids = Lids::read(&agreed_topology(&sim, "H0"));
     let lid = |name: &str| lids.hosts[&(name.to_owned(), 1)];
     let before = rounds(&rsm);
     sim.console("Unlink \"L5\"");
-    wait_for_round(&sim, &mut rsm, before + 1);
+    wait_for_round(&mut rsm, before + 1);
     wait_for_path(&sim, "H0", lid("H0"), lid("H29"));
     assert!(!reached(&trace(&sim, "H0", lid("H0"), lid("H30")), lid("H30")), "H30 is behind L5");
     sim.console("ReLink \"L5\"");
@@ -112,10 +116,9 @@ fn a_switch_disappears_and_returns() {
     assert_eq!(rsm.stop().code, Some(0));
 }
 
-#[test]
-fn a_lost_link_at_648_hosts_sets_the_blocks_that_change_and_nothing_else() {
-    let sim = Sim::start(Net::own("tree648.net"));
-    let tables = sim.dir.path().join("tables");
+fn a_lost_link_at_648_hosts_sets_the_blocks_that_change_and_nothing_else<H: Harness>() {
+    let sim = H::start(Net::own("tree648.net"));
+    let tables = sim.folder().join("tables");
     let args = ["--dump-dir", tables.to_str().expect("text")];
     let mut rsm = bring_up(&sim, "H0", &args);
     let lids = Lids::read(&sim.run("H0", "ibnetdiscover", &[]).ok());
@@ -124,7 +127,7 @@ fn a_lost_link_at_648_hosts_sets_the_blocks_that_change_and_nothing_else() {
     let wire = WireLog::start(&sim);
     // L3 has hosts on ports 1 to 18 and one cable to each spine.
     sim.console("Unlink \"L3\"[25]");
-    wait_for_round(&sim, &mut rsm, rounds_before + 1);
+    wait_for_round(&mut rsm, rounds_before + 1);
     let seen = wire.stop();
     let after = routes(&sim, &lids);
     let changed: usize = before
@@ -134,9 +137,8 @@ fn a_lost_link_at_648_hosts_sets_the_blocks_that_change_and_nothing_else() {
             (0..old.len().max(new.len()).div_ceil(64)).filter(|b| block(old, *b) != block(new, *b)).count()
         })
         .sum();
-    let sets = sets(&seen);
-    println!("{changed} blocks differ; Sets on the wire: {sets:?}");
-    assert!(changed > 0);
+    let sets = seen.sets();
+    assert!(changed > 0, "{sets:?}");
     // The two switches at the link's ends are told that their change was seen; nothing else but tables is set.
     assert_eq!(sets.keys().copied().filter(|a| ![LFT, SWITCH_INFO].contains(a)).count(), 0, "{sets:?}");
     assert!(sets.get(&SWITCH_INFO).copied().unwrap_or(0) <= 2, "{sets:?}");
@@ -148,7 +150,7 @@ fn a_lost_link_at_648_hosts_sets_the_blocks_that_change_and_nothing_else() {
 }
 
 /// Output ports by LID of each switch, as ibroute reads them from the switches.
-fn routes(sim: &Sim, lids: &Lids) -> BTreeMap<u16, Vec<u8>> {
+fn routes(sim: &impl Harness, lids: &Lids) -> BTreeMap<u16, Vec<u8>> {
     let read = |lid: &u16| {
         let said = sim.run("H1", "ibroute", &["-n", &lid.to_string()]).ok();
         let mut table = Vec::new();
@@ -171,14 +173,13 @@ fn block(table: &[u8], number: usize) -> Vec<u8> {
     entries
 }
 
-#[test]
-fn ten_per_cent_of_datagrams_are_lost() {
-    let sim = Sim::start(Net::own("tree36.net"));
-    for node in sim.net.nodes.clone() {
+fn ten_per_cent_of_datagrams_are_lost<H: Harness>() {
+    let sim = H::start(Net::own("tree36.net"));
+    for node in sim.net().nodes.clone() {
         sim.console(&format!("Error \"{}\" 10", node.name));
     }
     let rsm = bring_up(&sim, "H0", &[]);
-    for node in sim.net.nodes.clone() {
+    for node in sim.net().nodes.clone() {
         sim.console(&format!("Error \"{}\" 0", node.name));
     }
     let lids = Lids::read(&agreed_topology(&sim, "H0"));

@@ -2,8 +2,10 @@
 
 use std::process::Command;
 
+use crate::harness::{Harness, on_both};
 use crate::net::Net;
-use crate::sim::Sim;
+
+on_both!(on_the_simulator_they_say_what_ibstat_says,);
 
 /// `name: value` behind the first line that starts with `name`, blanks and tabs apart.
 fn fact<'a>(text: &'a str, name: &str) -> &'a str {
@@ -39,9 +41,8 @@ fn agree(ours: &str, ibstat: &str) {
     assert_eq!(fact(ours, "State"), state, "{ours}\n{ibstat}");
 }
 
-#[test]
-fn on_the_simulator_they_say_what_ibstat_says() {
-    let sim = Sim::start(Net::own("two-switches.net"));
+fn on_the_simulator_they_say_what_ibstat_says<H: Harness>() {
+    let sim = H::start(Net::own("two-switches.net"));
     let ours = sim.rsm("H2", &["devices"]).ok();
     agree(&ours, &sim.run("H2", "ibstat", &[]).ok());
     assert_eq!(fact(&ours, "Manageable"), "yes");
@@ -52,7 +53,7 @@ fn on_the_simulator_they_say_what_ibstat_says() {
     agree(&ours, &sim.run("H2", "ibstat", &[]).ok());
     let json: serde_json::Value =
         serde_json::from_str(&sim.rsm("H2", &["devices", "--json"]).ok()).expect("JSON");
-    assert_eq!(json[0]["name"], "ibsim0");
+    assert_eq!(json[0]["name"], H::DEVICE);
     assert_eq!(json[0]["manageable"][0]["manageable"], true);
 }
 

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::sim::{Running, Said, Sim};
+use crate::harness::Harness;
+use crate::program::{Running, Said, wait_until};
 
 /// Runs `rsm run` on a node until its first round is over and good. Ends with the value.
-pub(crate) fn bring_up(sim: &Sim, node: &str, args: &[&str]) -> Running {
-    let state = sim.dir.path().join(format!("state-{node}"));
+pub(crate) fn bring_up(sim: &impl Harness, node: &str, args: &[&str]) -> Running {
+    let state = sim.folder().join(format!("state-{node}"));
     let state = state.to_str().expect("text");
     let args = [&["run", "--state-dir", state], args].concat();
     let mut rsm = sim.spawn(node, env!("CARGO_BIN_EXE_rsm"), &args);
-    wait_for_round(sim, &mut rsm, 1);
+    wait_for_round(&mut rsm, 1);
     rsm
 }
 
@@ -20,18 +21,18 @@ pub(crate) fn rounds(rsm: &Running) -> usize {
 }
 
 /// Waits for the end of a round.
-pub(crate) fn wait_for_round(sim: &Sim, rsm: &mut Running, number: usize) {
+pub(crate) fn wait_for_round(rsm: &mut Running, number: usize) {
     while rounds(rsm) < number {
         assert!(rsm.alive(), "rsm ended\n{}\n{}", rsm.out(), rsm.err());
-        sim.wait_until("rsm says that the fabric is up, or ends", || {
+        wait_until("rsm says that the fabric is up, or ends", || {
             rounds(rsm) >= number || !std::path::Path::new(&format!("/proc/{}/stat", rsm.id())).exists()
         });
     }
 }
 
 /// `rsm run --once --json` on a node, with a state folder of its own: the parsed summary.
-pub(crate) fn once(sim: &Sim, node: &str, args: &[&str]) -> (Said, serde_json::Value) {
-    let state = sim.dir.path().join(format!("state-{node}"));
+pub(crate) fn once(sim: &impl Harness, node: &str, args: &[&str]) -> (Said, serde_json::Value) {
+    let state = sim.folder().join(format!("state-{node}"));
     let args = [&["run", "--once", "--json", "--state-dir", state.to_str().expect("text")], args].concat();
     let said = sim.rsm(node, &args);
     let summary = serde_json::from_str(&said.out)
@@ -47,7 +48,7 @@ pub(crate) fn undated(text: &str) -> String {
 }
 
 /// ibnetdiscover and `rsm discover` must agree byte for byte; returns what both say.
-pub(crate) fn agreed_topology(sim: &Sim, node: &str) -> String {
+pub(crate) fn agreed_topology(sim: &impl Harness, node: &str) -> String {
     let theirs = undated(&sim.run(node, "ibnetdiscover", &[]).ok());
     let ours = undated(&sim.rsm(node, &["discover"]).ok());
     if theirs != ours {
@@ -108,7 +109,7 @@ impl Lids {
 }
 
 /// ibtracert must find a way for every pair; four at a time, since ibsim takes ten clients.
-pub(crate) fn trace_all(sim: &Sim, node: &str, pairs: &[(u16, u16)]) {
+pub(crate) fn trace_all(sim: &impl Harness, node: &str, pairs: &[(u16, u16)]) {
     let next = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -125,7 +126,7 @@ pub(crate) fn trace_all(sim: &Sim, node: &str, pairs: &[(u16, u16)]) {
 }
 
 /// One ibtracert by LIDs.
-pub(crate) fn trace(sim: &Sim, node: &str, from: u16, to: u16) -> Said {
+pub(crate) fn trace(sim: &impl Harness, node: &str, from: u16, to: u16) -> Said {
     sim.run(node, "ibtracert", &[&from.to_string(), &to.to_string()])
 }
 

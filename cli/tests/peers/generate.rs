@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::emulator::Emulator;
+use crate::harness::Harness;
 use crate::net::Net;
 use crate::sim::Sim;
 
@@ -43,12 +44,12 @@ fn ibsim_loads_every_kind_and_ibnetdiscover_finds_what_was_written() {
         rsm(&format!("generate {kind} -o {}", path.display()));
         let net = Net::read(&path);
         let sim = Sim::start(net);
-        let first = sim.net.attachable().remove(0);
+        let first = sim.net().attachable().remove(0);
         let found = sim.run(&first, "ibnetdiscover", &[]).ok();
-        let (nodes, links) = (sim.net.nodes.len(), sim.net.links());
+        let (nodes, links) = (sim.net().nodes.len(), sim.net().links());
         let count = |start: &str| lines(&found).iter().filter(|line| line.starts_with(start)).count();
         assert_eq!((count("S") + count("C"), count("[")), (nodes, 2 * links), "{kind}");
-        let ours = Emulator::start(&sim.net).run(&first, "ibnetdiscover", &[]).ok();
+        let ours = Emulator::start(sim.net().clone()).run(&first, "ibnetdiscover", &[]).ok();
         assert_eq!(lines(&found), lines(&ours), "{kind}");
     }
 }

@@ -1,9 +1,12 @@
 //! `rsm load`: many questions at once, storms of joins and leaves, registrations made anew, each answered rightly and none
 //! lost; as ibsim's own client programs do it, with checks.
 
-use crate::emulator::{Emulator, wait_until};
+use crate::emulator::Emulator;
+use crate::fabric::bring_up;
+use crate::harness::Harness;
 use crate::net::Net;
-use crate::sim::{Running, Said, Sim};
+use crate::program::{Running, Said};
+use crate::sim::Sim;
 
 /// The figures of a run that went well.
 fn right(said: Said) -> u64 {
@@ -21,9 +24,8 @@ const STORM: [&str; 10] =
 /// Five hosts ask at once. No request is repeated: each reply that is lost is seen. Afterwards nothing is left behind.
 #[test]
 fn no_reply_is_lost_in_a_storm() {
-    let emulator = Emulator::start(&Net::own("tree36.net"));
-    let manager = emulator.rsm("H0", &[]);
-    wait_until("rsm has brought the fabric up", || manager.out().contains("fabric is up"));
+    let emulator = Emulator::start(Net::own("tree36.net"));
+    let _manager = bring_up(&emulator, "H0", &[]);
     let binary = env!("CARGO_BIN_EXE_rsm");
     let hosts = ["H1", "H2", "H3", "H4", "H5"];
     let clients: Vec<Running> = hosts.iter().map(|host| emulator.spawn(host, binary, &STORM)).collect();
@@ -44,14 +46,14 @@ fn no_reply_is_lost_in_a_storm() {
 #[test]
 fn no_reply_is_lost_on_ibsim() {
     let sim = Sim::start(Net::own("two-switches.net"));
-    let _manager = crate::fabric::bring_up(&sim, "H0", &[]);
+    let _manager = bring_up(&sim, "H0", &[]);
     let args = ["load", "mixed", "--window=64", "--count=4000", "--json", "--timeout=30000"];
     assert!(right(sim.run("H1", env!("CARGO_BIN_EXE_rsm"), &args)) >= 4000);
 }
 
 #[test]
 fn what_goes_wrong_is_one_line_and_not_success() {
-    let emulator = Emulator::start(&Net::own("tree36.net"));
+    let emulator = Emulator::start(Net::own("tree36.net"));
     let binary = env!("CARGO_BIN_EXE_rsm");
     let said = emulator.run("H1", binary, &["load", "path"]);
     assert_eq!((said.code, said.err.lines().count()), (Some(1), 1), "{said:?}");

@@ -3,25 +3,30 @@
 use std::process::Command;
 
 use crate::fabric::once;
+use crate::harness::{Harness, on_both};
 use crate::net::Net;
-use crate::sim::Sim;
-use crate::wire::{WireLog, sets};
+use crate::wire::WireLog;
 
-#[test]
-fn plan_lists_what_run_then_sets_and_sets_nothing_itself() {
-    let sim = Sim::start(Net::own("tree36.net"));
-    let state = sim.dir.path().join("state-H0");
+on_both!(
+    plan_lists_what_run_then_sets_and_sets_nothing_itself,
+    discover_has_other_forms,
+    wireshark_dissects_a_capture_of_a_bring_up,
+);
+
+fn plan_lists_what_run_then_sets_and_sets_nothing_itself<H: Harness>() {
+    let sim = H::start(Net::own("tree36.net"));
+    let state = sim.folder().join("state-H0");
     let args = ["plan", "--json", "--state-dir", state.to_str().expect("text")];
     let wire = WireLog::start(&sim);
     let planned: serde_json::Value = serde_json::from_str(&sim.rsm("H0", &args).ok()).expect("JSON");
-    assert!(sets(&wire.stop()).is_empty(), "plan has set something");
+    assert!(wire.stop().sets().is_empty(), "plan has set something");
     assert!(!state.exists(), "plan has made a state directory");
     let planned = planned["sets"].as_array().expect("sets").len();
 
     let wire = WireLog::start(&sim);
     let (said, _) = once(&sim, "H0", &[]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    let sent: usize = sets(&wire.stop()).values().sum();
+    let sent: usize = wire.stop().sets().values().sum();
     assert_eq!(planned, sent, "Sets planned and Sets seen on the wire");
 
     let after: serde_json::Value = serde_json::from_str(&sim.rsm("H0", &args).ok()).expect("JSON");
@@ -30,9 +35,8 @@ fn plan_lists_what_run_then_sets_and_sets_nothing_itself() {
     assert!(text.contains("0 Sets would be sent."), "{text}");
 }
 
-#[test]
-fn discover_has_other_forms() {
-    let sim = Sim::start(Net::own("torus4x4.net"));
+fn discover_has_other_forms<H: Harness>() {
+    let sim = H::start(Net::own("torus4x4.net"));
     let json: serde_json::Value =
         serde_json::from_str(&sim.rsm("H0", &["discover", "--format", "json"]).ok()).expect("JSON");
     assert_eq!(json["nodes"].as_array().expect("nodes").len(), 32);
@@ -42,10 +46,9 @@ fn discover_has_other_forms() {
     assert_eq!(dot.matches(" -- ").count(), 48, "{dot}");
 }
 
-#[test]
-fn wireshark_dissects_a_capture_of_a_bring_up() {
-    let sim = Sim::start(Net::own("two-switches.net"));
-    let file = sim.dir.path().join("bring-up.pcapng");
+fn wireshark_dissects_a_capture_of_a_bring_up<H: Harness>() {
+    let sim = H::start(Net::own("two-switches.net"));
+    let file = sim.folder().join("bring-up.pcapng");
     let path = file.to_str().expect("text");
     let (said, summary) = once(&sim, "H0", &["--capture", path]);
     assert_eq!(said.code, Some(0), "{said:?}");

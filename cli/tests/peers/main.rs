@@ -1,10 +1,12 @@
-//! rsm against programs that others wrote: ibsim as the fabric, and the unmodified tools of infiniband-diags, opensm and
-//! ibutils on it. They come from Debian packages; `./test.sh` installs them.
+//! rsm against programs that others wrote: ibsim and `rsm emulate` as the fabric, and the unmodified tools of
+//! infiniband-diags, opensm and ibutils on them. They come from Debian packages; `./test.sh` installs them.
 
 mod emulator;
 mod fabric;
+mod harness;
 mod ibdmchk;
 mod net;
+mod program;
 mod sa;
 mod sim;
 mod wire;
@@ -16,12 +18,12 @@ mod devices;
 mod emulate;
 mod failover;
 mod generate;
-mod harness;
 mod load;
 mod look;
 mod osmtest;
 mod qos;
 mod query;
+mod same;
 mod umad_device;
 
 /// An example program of this crate; cargo builds them with the tests.

@@ -5,7 +5,9 @@
 //! ("ERR 4A1C: Could not find the service by name" after a cut answer), `-f m` with "Multicast" FAIL, `-f a` and `-f v`
 //! with FAIL at the first PathRecord table, for opensm as for us. So the emulator is the place for this test.
 
-use crate::emulator::{Emulator, wait_until};
+use crate::emulator::Emulator;
+use crate::fabric::bring_up;
+use crate::harness::Harness;
 use crate::net::Net;
 
 /// Flows that are quick; `f`, a stress test of 100,000 queries, is left out.
@@ -21,9 +23,8 @@ const FLOWS: [(&str, &str); 7] = [
 
 #[test]
 fn osmtest_passes_every_flow() {
-    let emulator = Emulator::start(&Net::own("two-switches.net"));
-    let running = emulator.rsm("H0", &[]);
-    wait_until("rsm has brought the fabric up", || running.out().contains("fabric is up"));
+    let emulator = Emulator::start(Net::own("two-switches.net"));
+    let _running = bring_up(&emulator, "H0", &[]);
     let folder = tempfile::tempdir().expect("temporary folder");
     for (flow, name) in FLOWS {
         let mut command = emulator.command("H1", "osmtest");

@@ -1,10 +1,8 @@
 //! Quality of service: the tables that ports hold after ours and after opensm, from the same options, as smpquery reads them.
 
-use std::io::Write;
-
-use crate::emulator::{Emulator, prepare_opensm, wait_until};
+use crate::emulator::Emulator;
+use crate::harness::Harness;
 use crate::net::Net;
-use crate::sim::Running;
 
 /// Options as opensm's file has them.
 const OPTIONS: &str = "qos TRUE\nqos_high_limit 5\nqos_vlarb_high 0:64,1:32\nqos_vlarb_low 2:4,3:8,4:16,5:1\n\
@@ -28,18 +26,11 @@ fn tables(emulator: &Emulator) -> String {
 
 #[test]
 fn ports_hold_what_opensm_gives_them_from_the_same_options() {
-    let theirs = Emulator::start(&Net::own("tree36.net"));
-    let mut command = theirs.command("H0", "opensm");
-    let folder = command.get_current_dir().expect("a folder").to_path_buf();
-    prepare_opensm(&mut command, &folder.join("log"));
-    let options = std::fs::OpenOptions::new().append(true).open(folder.join("opensm.conf"));
-    options.and_then(|mut file| file.write_all(OPTIONS.as_bytes())).expect("options");
-    let opensm = Running::start(command);
-    wait_until("opensm has brought the fabric up", || {
-        std::fs::read_to_string(folder.join("log")).is_ok_and(|text| text.contains("SUBNET UP"))
-    });
+    let theirs = Emulator::start(Net::own("tree36.net"));
+    let opensm = theirs.opensm_with("H0", &[], OPTIONS);
+    opensm.wait_until_up(&theirs);
 
-    let ours = Emulator::start(&Net::own("tree36.net"));
+    let ours = Emulator::start(Net::own("tree36.net"));
     let files = tempfile::tempdir().expect("a folder");
     let (options, config) = (files.path().join("opensm.conf"), files.path().join("rsm.toml"));
     std::fs::write(&options, OPTIONS).expect("options");
@@ -48,8 +39,7 @@ fn ports_hold_what_opensm_gives_them_from_the_same_options() {
     let said = ours.run("H0", rsm, &["run", "--once", "--state-dir", "state", "--config", config]);
     assert_eq!(said.code, Some(0), "{said:?}");
     let (ours, theirs) = (tables(&ours), tables(&theirs));
-    opensm.signal("TERM");
-    opensm.finish();
+    opensm.end();
     assert_eq!(ours, theirs);
     assert!(ours.contains("WEIGHT"), "{ours}");
 }

@@ -2,9 +2,12 @@
 
 use serde_json::Value;
 
-use crate::emulator::{Emulator, wait_until};
+use crate::emulator::Emulator;
+use crate::fabric::bring_up;
+use crate::harness::{Harness, on_both};
 use crate::net::Net;
-use crate::sim::Sim;
+
+on_both!(tables_come_whole);
 
 const RSM: &str = env!("CARGO_BIN_EXE_rsm");
 
@@ -46,31 +49,29 @@ fn kinds_agree(emulator: &Emulator, manager: &str) {
 
 #[test]
 fn the_same_records_as_saquery_of_both_managers() {
-    let emulator = Emulator::start(&Net::own("two-switches.net"));
+    let emulator = Emulator::start(Net::own("two-switches.net"));
     let opensm = emulator.opensm("H0", &[]);
-    opensm.wait_for("SUBNET UP");
+    opensm.wait_until_up(&emulator);
     kinds_agree(&emulator, "opensm");
     opensm.end();
-    let running = emulator.rsm("H0", &[]);
-    wait_until("rsm has brought the fabric up", || running.out().contains("fabric is up"));
+    let _running = bring_up(&emulator, "H0", &[]);
     kinds_agree(&emulator, "rsm");
     let keys = emulator.run("H1", RSM, &["query", "pkey", "--sm-key", "0x1", "--json"]).ok();
     assert!(keys.contains("P_KeyTable") && keys.contains("ffff"), "{keys}");
 }
 
 /// Whole tables by RMPP of our own, where ibsim's preload library cuts those of others.
-#[test]
-fn tables_come_whole_on_ibsim() {
-    let sim = Sim::start(Net::own("tree36.net"));
-    let _running = crate::fabric::bring_up(&sim, "H0", &[]);
+fn tables_come_whole<H: Harness>() {
+    let sim = H::start(Net::own("tree36.net"));
+    let _running = bring_up(&sim, "H0", &[]);
     let nodes = sim.rsm("H1", &["query", "node", "--json"]).ok();
     let nodes: Value = serde_json::from_str(&nodes).expect("JSON");
-    assert_eq!(nodes.as_array().map(Vec::len), Some(sim.net.nodes.len()));
+    assert_eq!(nodes.as_array().map(Vec::len), Some(sim.net().nodes.len()));
 }
 
 #[test]
 fn what_is_not_there_is_one_clear_line() {
-    let emulator = Emulator::start(&Net::own("two-switches.net"));
+    let emulator = Emulator::start(Net::own("two-switches.net"));
     let refused = |args: &[&str]| {
         let said = emulator.run("H1", RSM, &[&["query"][..], args].concat());
         assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{said:?}");
@@ -78,8 +79,7 @@ fn what_is_not_there_is_one_clear_line() {
         said.err
     };
     assert!(refused(&["node"]).contains("has no subnet manager yet"));
-    let running = emulator.rsm("H0", &[]);
-    wait_until("rsm has brought the fabric up", || running.out().contains("fabric is up"));
+    let _running = bring_up(&emulator, "H0", &[]);
     assert!(refused(&["node", "--name", "nobody"]).contains("no node is called \"nobody\""));
     assert!(refused(&["lft", "--guid", "0x77"]).contains("no node or port has GUID 0x0000000000000077"));
     assert!(refused(&["pkey"]).contains("needs --sm-key"));

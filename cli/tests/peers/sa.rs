@@ -2,10 +2,10 @@
 //! questions here have one record for an answer.
 
 use crate::fabric::Lids;
-use crate::sim::Sim;
+use crate::harness::Harness;
 
 /// Records of nodes, ports, paths, tables and of the manager itself.
-pub(crate) fn check(sim: &Sim, node: &str, lids: &Lids) {
+pub(crate) fn check(sim: &impl Harness, node: &str, lids: &Lids) {
     let ask = |args: &[&str]| sim.run(node, "saquery", args).ok();
     for ((name, port), lid) in lids.hosts.iter().take(6) {
         let record = ask(&["NR", &lid.to_string()]);

@@ -1,94 +1,95 @@
-//! What ibsim itself saw on the wire: at verbose level 3 it prints every datagram that a client sends. An account that
-//! owes nothing to the code under test.
+//! What a simulator itself saw on the wire: an account that owes nothing to the program under test.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use crate::sim::Sim;
+use crate::harness::Harness;
 
 const SUBN_DIRECTED: u8 = 0x81;
 const SUBN_LID: u8 = 0x01;
+const GET: u8 = 0x01;
 const SET: u8 = 0x02;
 
-/// A datagram as ibsim saw it come in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
-    pub(crate) class: u8,
-    pub(crate) method: u8,
-    pub(crate) attribute: u16,
-    pub(crate) modifier: u32,
-}
+/// Datagrams that programs sent, by class, method and attribute.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Traffic(BTreeMap<(u8, u8, u16), usize>);
 
-impl Seen {
-    /// A Set of subnet management.
-    pub(crate) fn is_set(&self) -> bool {
-        (self.class == SUBN_DIRECTED || self.class == SUBN_LID) && self.method == SET
+impl Traffic {
+    /// Of the dump of datagrams that ibsim prints.
+    pub(crate) fn of_ibsim(text: &str) -> Self {
+        let mut traffic = Self::default();
+        let mut lines = text.lines();
+        while let Some(line) = lines.next() {
+            if !line.ends_with("--- packet ---") {
+                continue;
+            }
+            let (Some(first), Some(second)) = (lines.next(), lines.next()) else { break };
+            let (first, second) = (bytes(first), bytes(second));
+            let kind = (first[1], first[3], u16::from_be_bytes([second[0], second[1]]));
+            *traffic.0.entry(kind).or_default() += 1;
+        }
+        traffic
     }
-}
 
-impl fmt::Display for Seen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "class {:#04x} method {:#04x} attribute {:#06x} modifier {:#x}",
-            self.class, self.method, self.attribute, self.modifier
-        )
+    /// Of what the emulator's `Sent` prints.
+    pub(crate) fn of_emulator(text: &str) -> Self {
+        let line = |line: &str| {
+            let (kind, count) = line.split_once(": ").expect("a count");
+            let mut numbers = kind.split_whitespace().filter_map(|word| word.strip_prefix("0x"));
+            let mut number = || u16::from_str_radix(numbers.next().expect("a number"), 16).expect("digits");
+            let byte = |number: u16| u8::try_from(number).expect("a byte");
+            let kind = (byte(number()), byte(number()), number());
+            (kind, count.parse().expect("a count"))
+        };
+        Self(text.lines().map(line).collect())
+    }
+
+    /// Gets of an attribute of subnet management.
+    pub(crate) fn gets(&self, attribute: u16) -> usize {
+        let count = |class| self.0.get(&(class, GET, attribute)).copied().unwrap_or_default();
+        count(SUBN_DIRECTED) + count(SUBN_LID)
+    }
+
+    /// Sets of subnet management by attribute.
+    pub(crate) fn sets(&self) -> BTreeMap<u16, usize> {
+        let mut count = BTreeMap::new();
+        for ((class, method, attribute), number) in &self.0 {
+            if [SUBN_DIRECTED, SUBN_LID].contains(class) && *method == SET {
+                *count.entry(*attribute).or_default() += number;
+            }
+        }
+        count
+    }
+
+    fn since(mut self, before: &Self) -> Self {
+        for (kind, count) in &before.0 {
+            *self.0.get_mut(kind).expect("counts only grow") -= count;
+        }
+        self.0.retain(|_, count| *count > 0);
+        self
     }
 }
 
 /// A stretch of the wire, from its making on.
-pub(crate) struct WireLog<'a> {
-    sim: &'a Sim,
-    from: usize,
+pub(crate) struct WireLog<'a, H> {
+    harness: &'a H,
+    before: Traffic,
 }
 
-impl<'a> WireLog<'a> {
-    /// Starts recording.
-    pub(crate) fn start(sim: &'a Sim) -> Self {
-        sim.console("Verbose 3");
-        Self { sim, from: sim.output().len() }
+impl<'a, H: Harness> WireLog<'a, H> {
+    /// Starts counting.
+    pub(crate) fn start(harness: &'a H) -> Self {
+        Self { harness, before: harness.traffic(true) }
     }
 
     /// What was seen so far.
-    pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.sim.console("Verbose 3");
-        parse(&self.sim.output()[self.from..])
+    pub(crate) fn seen(&self) -> Traffic {
+        self.harness.traffic(true).since(&self.before)
     }
 
-    /// Ends it, since printing slows ibsim down.
-    pub(crate) fn stop(self) -> Vec<Seen> {
-        self.sim.console("Verbose 0");
-        parse(&self.sim.output()[self.from..])
+    /// Ends it, since counting slows ibsim down.
+    pub(crate) fn stop(self) -> Traffic {
+        self.harness.traffic(false).since(&self.before)
     }
-}
-
-/// Sets by attribute number.
-pub(crate) fn sets(seen: &[Seen]) -> BTreeMap<u16, usize> {
-    let mut count = BTreeMap::new();
-    for set in seen.iter().filter(|s| s.is_set()) {
-        *count.entry(set.attribute).or_insert(0) += 1;
-    }
-    count
-}
-
-fn parse(text: &str) -> Vec<Seen> {
-    let mut lines = text.lines();
-    let mut seen = Vec::new();
-    while let Some(line) = lines.next() {
-        if !line.ends_with("--- packet ---") {
-            continue;
-        }
-        let (Some(first), Some(second)) = (lines.next(), lines.next()) else { break };
-        let (first, second) = (bytes(first), bytes(second));
-        let word = |b: &[u8]| u32::from_be_bytes([b[0], b[1], b[2], b[3]]);
-        seen.push(Seen {
-            class: first[1],
-            method: first[3],
-            attribute: u16::from_be_bytes([second[0], second[1]]),
-            modifier: word(&second[4..8]),
-        });
-    }
-    seen
 }
 
 fn bytes(line: &str) -> Vec<u8> {
@@ -98,10 +99,12 @@ fn bytes(line: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_dump_is_read() {
-    let text = "sim> --- packet ---\n0181 0102 0000 0001 0000 0001 4cb0 e7fe\n\
+fn both_accounts_are_read() {
+    let dump = "sim> --- packet ---\n0181 0102 0000 0001 0000 0001 4cb0 e7fe\n\
                 0015 0000 8000 0003 0000 0000 0000 0000\nffff ffff 0000 0000 0000 0000 0000 0000\n";
-    let seen = parse(text);
-    assert_eq!(seen, [Seen { class: 0x81, method: 2, attribute: 0x15, modifier: 0x8000_0003 }]);
-    assert_eq!(sets(&seen), BTreeMap::from([(0x15, 1)]));
+    let list = "class 0x81 method 0x02 attribute 0x0015: 1\n";
+    let seen = Traffic::of_ibsim(dump);
+    assert_eq!(seen, Traffic::of_emulator(list));
+    assert_eq!(seen.sets(), BTreeMap::from([(0x15, 1)]));
+    assert_eq!(seen.clone().since(&seen), Traffic::default());
 }

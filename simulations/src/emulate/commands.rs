@@ -50,7 +50,20 @@ pub(super) fn carry_out(world: &mut World, command: &Command) -> Result<String, 
             world.power_on(node);
             Ok(String::new())
         }
+        Command::Sent => Ok(sent(world)),
     }
+}
+
+/// What programs have sent, a line for each kind.
+fn sent(world: &World) -> String {
+    let mut kinds: Vec<_> = world.stats().sent().collect();
+    kinds.sort_unstable();
+    let mut text = String::new();
+    for ((class, method, attribute), count) in kinds {
+        let _ =
+            writeln!(text, "class 0x{class:02x} method 0x{method:02x} attribute 0x{attribute:04x}: {count}");
+    }
+    text
 }
 
 fn find(world: &World, name: &str) -> Result<u32, String> {

@@ -13,6 +13,7 @@
 //! Baselid "a"[1] LID [LMC]           another LID, without the subnet manager
 //! Description "a" "new"              another node description
 //! Reset "a"                          power cycle: tables and settings are lost
+//! Sent                               datagrams that programs have sent, by class, method and attribute
 //! Attached                           who is attached
 //! X NUMBER                           cuts a client off
 //! Wait SECONDS                       the fabric stands still that long
@@ -95,6 +96,8 @@ pub enum Command {
     Description(String, String),
     /// Power cycle of a node.
     Reset(String),
+    /// Counts what programs have sent.
+    Sent,
 }
 
 /// A line of the console.
@@ -132,6 +135,7 @@ PerformanceSet \"a\"[1] COUNTER=N  set a counter\n\
 Baselid \"a\"[1] LID [LMC]         another LID\n\
 Description \"a\" \"new\"            another node description\n\
 Reset \"a\"                        power cycle\n\
+Sent                             datagrams that programs have sent, by class, method and attribute\n\
 Attached                         who is attached\n\
 X NUMBER                         cut a client off\n\
 Wait SECONDS                     stand still\n\
@@ -139,7 +143,7 @@ Wait SECONDS                     stand still\n\
 Quit                             end\n";
 
 /// The words, with the least number of letters that names them.
-const WORDS: [(&str, usize); 17] = [
+const WORDS: [(&str, usize); 18] = [
     ("dump", 1),
     ("route", 2),
     ("link", 1),
@@ -152,6 +156,7 @@ const WORDS: [(&str, usize); 17] = [
     ("baselid", 1),
     ("description", 2),
     ("reset", 3),
+    ("sent", 1),
     ("attached", 1),
     ("x", 1),
     ("wait", 1),
@@ -226,6 +231,7 @@ fn backend_command(word: &str, words: &mut Words<'_>) -> Result<Command, String>
         "description" => {
             Command::Description(words.next("a node")?.text, words.next("the new description")?.text)
         }
+        "sent" => Command::Sent,
         _ => Command::Reset(words.next("a node")?.text),
     })
 }

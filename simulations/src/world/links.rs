@@ -32,7 +32,7 @@ impl World {
         for one in [end, peer] {
             let slot = self.slot(one);
             self.peers[slot] = None;
-            self.go_down(one, PortPhysState::Polling);
+            self.go_down(one, PortPhysState::Polling, Cause::Lost);
         }
         Some(peer)
     }
@@ -61,9 +61,9 @@ impl World {
     pub fn power_off(&mut self, node: u32) {
         for port in 1..=self.device(node).num_ports() {
             let end = End::new(node, port);
-            self.go_down(end, PortPhysState::Polling);
+            self.go_down(end, PortPhysState::Polling, Cause::Lost);
             if let Some(peer) = self.peer(end) {
-                self.go_down(peer, PortPhysState::Polling);
+                self.go_down(peer, PortPhysState::Polling, Cause::Lost);
             }
         }
         let device = self.device_mut(node);
@@ -125,12 +125,12 @@ impl World {
 
     /// A Set took the port down: the link trains again, both ends fall back to Init.
     pub(super) fn retrain(&mut self, end: End) {
-        self.go_down(end, PortPhysState::Polling);
+        self.go_down(end, PortPhysState::Polling, Cause::Ordered);
         if let Some(peer) = self.peer(end) {
             // A disabled peer stays so.
             let disabled = self.devices[peer.node as usize].ports[peer.port.index()].is_disabled();
             if !disabled {
-                self.go_down(peer, PortPhysState::Polling);
+                self.go_down(peer, PortPhysState::Polling, Cause::Lost);
             }
         }
         self.start_training(end);
@@ -138,20 +138,24 @@ impl World {
 
     /// A Set disabled the port.
     pub(super) fn disable(&mut self, end: End) {
-        self.go_down(end, PortPhysState::Disabled);
+        self.go_down(end, PortPhysState::Disabled, Cause::Ordered);
         if let Some(peer) = self.peer(end)
             && !self.devices[peer.node as usize].ports[peer.port.index()].is_disabled()
         {
-            self.go_down(peer, PortPhysState::Polling);
+            self.go_down(peer, PortPhysState::Polling, Cause::Lost);
         }
     }
 
-    fn go_down(&mut self, end: End, phys: PortPhysState) {
+    /// LinkDownedCounter counts links that error recovery could not save (specification volume 1, 16.1.3.5): not those that
+    /// the port itself was told to take down.
+    fn go_down(&mut self, end: End, phys: PortPhysState, cause: Cause) {
         let port = &mut self.devices[end.node as usize].ports[end.port.index()];
         let was_up = port.is_up();
         port.set_state(PortState::Down, phys);
         if was_up {
-            port.counters.add(Counter::LinkDownedCounter, 1);
+            if cause == Cause::Lost {
+                port.counters.add(Counter::LinkDownedCounter, 1);
+            }
             self.port_changed(end);
         }
     }
@@ -172,6 +176,15 @@ impl World {
             })
         })
     }
+}
+
+/// Why a port goes down.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// A Set of its own PortInfo.
+    Ordered,
+    /// There is no signal any more.
+    Lost,
 }
 
 /// The speeds that a port enables, over all its fields.
