@@ -13,7 +13,7 @@
 
 use super::fill::{Basis, fill};
 use super::next_hops::{NextHops, Turn};
-use super::targets::{Targets, with_hosts};
+use super::targets::{Targets, check_hosts, with_hosts};
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::{Routes, SlToVl};
@@ -26,19 +26,11 @@ pub struct Dragonfly;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DragonflyPlus;
 
-fn describe(graph: &SwitchGraph, s: SwitchIndex) -> String {
-    format!("\"{}\" ({})", graph.name(s), graph.guid(s))
-}
+/// Why two switches have no path.
+const NO_LINK: &str = "no direct global link joins the groups of switches";
 
 fn sources(graph: &SwitchGraph) -> Vec<SwitchIndex> {
     (0..graph.switch_count() as u32).flat_map(|s| std::iter::repeat_n(s, graph.arcs(s).len())).collect()
-}
-
-fn check_hosts(engine: &'static str, graph: &SwitchGraph, hops: &NextHops) -> Result<(), RoutingError> {
-    let Some((from, to)) = hops.first_detour(&with_hosts(graph)) else { return Ok(()) };
-    let (from, to) = (describe(graph, from), describe(graph, to));
-    let reason = format!("no direct global link joins the groups of switches {from} and {to}");
-    Err(RoutingError::Unsuitable { engine, reason })
 }
 
 impl RoutingEngine for Dragonfly {
@@ -48,17 +40,17 @@ impl RoutingEngine for Dragonfly {
 
     fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
         let group = complete_groups(graph)?;
-        let available = input.vls();
-        if available < 2 {
-            return Err(RoutingError::NotEnoughVls { engine: "dragonfly", needed: 2, available });
-        }
         let from = sources(graph);
         let turn = |arc: usize| {
             let to = graph.all_arcs()[arc].to;
             if group[from[arc] as usize] == group[to as usize] { Turn::Local } else { Turn::Global }
         };
         let hops = NextHops::local_global_local(graph, &turn);
-        check_hosts("dragonfly", graph, &hops)?;
+        check_hosts("dragonfly", NO_LINK, graph, &hops)?;
+        let available = input.vls();
+        if available < 2 {
+            return Err(RoutingError::NotEnoughVls { engine: "dragonfly", needed: 2, available });
+        }
         let mut routes = Routes::empty(self.name(), graph);
         fill(graph, &Targets::new(graph, input), &hops, &mut routes.lfts);
         routes.vls = 2;
@@ -105,14 +97,14 @@ fn complete_groups(graph: &SwitchGraph) -> Result<Vec<u32>, RoutingError> {
         let members: Vec<SwitchIndex> = std::iter::once(s).chain(members).collect();
         for (i, a) in members.iter().enumerate() {
             if group[*a as usize] != u32::MAX {
-                let name = describe(graph, *a);
+                let name = graph.describe(*a);
                 return Err(refuse(format!(
                     "switch {name} would belong to two groups: this is no dragonfly"
                 )));
             }
             group[*a as usize] = groups;
             if let Some(b) = members[i + 1..].iter().find(|b| of[*a as usize].binary_search(b).is_err()) {
-                let (a, b) = (describe(graph, *a), describe(graph, *b));
+                let (a, b) = (graph.describe(*a), graph.describe(*b));
                 return Err(refuse(format!("switches {a} and {b} are of one group and not linked")));
             }
         }
@@ -147,7 +139,7 @@ fn up_global_down(graph: &SwitchGraph) -> Result<NextHops, RoutingError> {
     let ends = |arc: usize| (from[arc], graph.all_arcs()[arc].to);
     let two_leaves = |arc: &usize| leaf[ends(*arc).0 as usize] && leaf[ends(*arc).1 as usize];
     if let Some(arc) = (0..from.len()).find(two_leaves) {
-        let (a, b) = (describe(graph, ends(arc).0), describe(graph, ends(arc).1));
+        let (a, b) = (graph.describe(ends(arc).0), graph.describe(ends(arc).1));
         return Err(refuse(format!("switches {a} and {b} both have hosts and are linked")));
     }
     let turn = |arc: usize| match (leaf[ends(arc).0 as usize], leaf[ends(arc).1 as usize]) {
@@ -159,7 +151,7 @@ fn up_global_down(graph: &SwitchGraph) -> Result<NextHops, RoutingError> {
         return Err(refuse("no two switches without hosts are linked: there is one group only".into()));
     }
     let hops = NextHops::up_global_down(graph, &turn);
-    check_hosts("dragonfly-plus", graph, &hops)?;
+    check_hosts("dragonfly-plus", NO_LINK, graph, &hops)?;
     Ok(hops)
 }
 

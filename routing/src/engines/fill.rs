@@ -3,7 +3,8 @@
 //! Of the n choices at switch s for a LID of rank r and LMC offset o, number (⌊r / Π[s]⌋ + o) mod n is taken: no counters,
 //! so every entry depends on its own switch and target only, rows are independent. Where all choices are up-links of a
 //! regular tree, the number is taken modulo the slots of the tree as it was meant ([`super::slots`]), and only LIDs whose
-//! slot is not among the choices are spread by a hash: one failed link changes few entries. Cost: one step an entry, a
+//! slot is not among the choices are spread by a hash: one failed link changes few entries. Where the operator orders a
+//! switch's ports, the choices are numbered in that order and there are no slots. Cost: one step an entry, a
 //! look-up only where many rows deal by one [`Patterns`].
 
 use rayon::prelude::*;
@@ -165,7 +166,14 @@ impl<'a> Filler<'a> {
         self.last = set;
         self.choices.ports_of(&set, &mut self.ports);
         (self.narrow)(self.switch, &mut self.ports);
-        usable_slots(self.slots, &self.ports, &mut self.slot_ports);
+        if let Some(order) = self.targets.port_order.get(&self.switch) {
+            // The operator's order counts in place of the tree's.
+            let place = |port: &u8| order.iter().position(|listed| listed == port).unwrap_or(usize::MAX);
+            self.ports.sort_by_key(place);
+            self.slot_ports.clear();
+        } else {
+            usable_slots(self.slots, &self.ports, &mut self.slot_ports);
+        }
         let whole = !self.slot_ports.is_empty() && !self.slot_ports.contains(&NO_PORT);
         self.whole = whole.then(|| {
             let mut table = [NO_PORT; 256];

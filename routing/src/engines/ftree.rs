@@ -57,7 +57,7 @@ pub(super) fn basis(
     let given = roots.len();
     let mut ranks = Ranks::new(graph, &mut roots, &input.ids);
     if let Some(added) = roots.get(given) {
-        let name = describe(graph, *added);
+        let name = graph.describe(*added);
         return Err(unsuitable(format!("switch {name} has no way to any root")));
     }
     check_levels(graph, &ranks)?;
@@ -69,10 +69,6 @@ pub(super) fn basis(
     Ok(Basis { hops, targets: Targets::with_levels(graph, &ranks.levels(), input) })
 }
 
-fn describe(graph: &SwitchGraph, s: SwitchIndex) -> String {
-    format!("\"{}\" ({})", graph.name(s), graph.guid(s))
-}
-
 /// What makes a fabric without any level above the hosts no tree: two switches with hosts that are linked.
 fn beside(graph: &SwitchGraph, input: &RoutingInput) -> String {
     let level = levels_from(graph, &|d| input.counts_levels(d));
@@ -81,7 +77,7 @@ fn beside(graph: &SwitchGraph, input: &RoutingInput) -> String {
         .filter(|s| ground(*s))
         .find_map(|s| graph.arcs(s).iter().find(|arc| ground(arc.to)).map(|arc| (s, arc.to)));
     pair.map_or_else(String::new, |(a, b)| {
-        format!(": switches {} and {} both have hosts and are linked", describe(graph, a), describe(graph, b))
+        format!(": switches {} and {} both have hosts and are linked", graph.describe(a), graph.describe(b))
     })
 }
 
@@ -93,8 +89,8 @@ fn check_levels(graph: &SwitchGraph, ranks: &Ranks) -> Result<(), RoutingError> 
         if let Some(arc) = graph.arcs(s).iter().find(level) {
             return Err(unsuitable(format!(
                 "switches {} and {} are linked and both {} below the roots; a tree has links between levels only",
-                describe(graph, s),
-                describe(graph, arc.to),
+                graph.describe(s),
+                graph.describe(arc.to),
                 ranks.rank[s as usize]
             )));
         }

@@ -2,13 +2,16 @@
 //!
 //! - Input: any graph.
 //! - Guarantees: minimal hop counts; no credit loop: each pair of switches (both directions) belongs to the first virtual
-//!   lane on which its paths close no cycle of channels. SL = VL by (source switch, switch of the destination). Parallel
-//!   cables count as one channel and share the LIDs.
+//!   lane on which its paths close no cycle of channels. SL = VL by (source switch, LID). Parallel cables count as one
+//!   channel and share the LIDs.
+//! - LMC: the LIDs of one port take different neighbours where several are on shortest paths, and then different cables; when
+//!   that needs more VLs than there are, different cables only.
 //! - Refuses: when the links have fewer VLs than it needs (says how many).
 //! - VLs: 1 on trees, few elsewhere. The paths are first spread over equal neighbours; if that needs more VLs than there are,
 //!   all take the neighbour behind the first port, which on regular cabling keeps to dimensions and needs fewer.
 //! - Cost: pairs of switches · hops, each with a short repair of a topological order ([`super::acyclic`]) in place of a new
-//!   search for cycles. Memory: dependencies for each lane, a next hop for each pair of switches.
+//!   search for cycles. Memory: dependencies for each lane, and two bytes for each pair of switches and each of up to 16
+//!   LIDs of a port: less than the tables. No limit on the number of switches.
 //! - Source: Skeie, Lysne, Theiss, LASH (IPDPS 2002).
 
 use super::acyclic::{Acyclic, Insert};
@@ -30,8 +33,10 @@ impl RoutingEngine for Lash {
         let available = input.vls();
         let targets = Targets::new(graph, input);
         let mut needed = u8::MAX;
-        for spread in [true, false] {
-            let paths = Paths::new(graph, &targets, spread);
+        let ways = usize::from(1_u8 << graph.destinations().iter().map(|d| d.lmc).max().unwrap_or(0).min(4));
+        let attempts = [(true, ways), (true, 1), (false, 1)];
+        for (spread, ways) in attempts.into_iter().skip(usize::from(ways == 1)) {
+            let paths = Paths::new(graph, &targets, spread, ways);
             let layers = Layers::assign(graph, &paths);
             needed = needed.min(layers.count());
             if layers.count() <= available {
@@ -47,13 +52,18 @@ struct Paths {
     /// Where the neighbours of each switch begin.
     offsets: Vec<u32>,
     neighbours: Vec<SwitchIndex>,
-    /// For each (target, switch), the number of the channel taken; `u32::MAX` for none.
-    next: Vec<u32>,
+    /// For each (way, target, switch), which of the switch's channels is taken; [`NO_CHANNEL`] for none.
+    next: Vec<u8>,
+    /// Ways to each target: LIDs of one port go different ones.
+    ways: usize,
     count: usize,
 }
 
+/// No channel; no switch has as many neighbours.
+const NO_CHANNEL: u8 = u8::MAX;
+
 impl Paths {
-    fn new(graph: &SwitchGraph, targets: &Targets, spread: bool) -> Self {
+    fn new(graph: &SwitchGraph, targets: &Targets, spread: bool, ways: usize) -> Self {
         let count = graph.switch_count();
         let mut offsets = vec![0];
         let mut neighbours: Vec<SwitchIndex> = Vec::new();
@@ -68,7 +78,8 @@ impl Paths {
             }
             offsets.push(neighbours.len() as u32);
         }
-        let mut paths = Self { offsets, neighbours, next: vec![u32::MAX; count * count], count };
+        let next = vec![NO_CHANNEL; ways * count * count];
+        let mut paths = Self { offsets, neighbours, next, ways, count };
         let mut distance = vec![u16::MAX; count];
         let mut queue = Vec::with_capacity(count);
         for target in 0..count as u32 {
@@ -108,22 +119,33 @@ impl Paths {
         for s in &queue[1..] {
             let nearer =
                 |c: &u32| distance[self.neighbours[*c as usize] as usize] + 1 == distance[*s as usize];
-            let equal = self.channels(*s).filter(nearer).count() as u32;
-            let choice = rank / divider[*s as usize] % equal.max(1);
-            let channel = self.channels(*s).filter(nearer).nth(choice as usize);
-            self.next[target as usize * self.count + *s as usize] = channel.unwrap_or(u32::MAX);
+            let equal: Vec<u32> = self.channels(*s).filter(nearer).collect();
+            let first = rank / divider[*s as usize];
+            for way in 0..self.ways {
+                let choice = (first as usize + way) % equal.len().max(1);
+                let channel = equal.get(choice).map_or(NO_CHANNEL, |c| (c - self.offsets[*s as usize]) as u8);
+                let cell = self.cell(way, target, *s);
+                self.next[cell] = channel;
+            }
         }
     }
 
-    /// Calls `visit` for every dependency on the way from `from` to `to`.
-    fn dependencies(&self, from: SwitchIndex, to: SwitchIndex, out: &mut Vec<(u32, u32)>) {
-        let row = &self.next[to as usize * self.count..(to as usize + 1) * self.count];
-        let mut last = row[from as usize];
-        while last != u32::MAX {
-            let next = row[self.neighbours[last as usize] as usize];
-            if next != u32::MAX {
-                out.push((last, next));
-            }
+    fn cell(&self, way: usize, target: SwitchIndex, s: SwitchIndex) -> usize {
+        (way * self.count + target as usize) * self.count + s as usize
+    }
+
+    /// The channel that `s` takes to `target`.
+    fn next(&self, way: usize, target: SwitchIndex, s: SwitchIndex) -> Option<u32> {
+        let channel = self.next[self.cell(way, target, s)];
+        (channel != NO_CHANNEL).then(|| self.offsets[s as usize] + u32::from(channel))
+    }
+
+    /// Appends every dependency on the way from `from` to `to`.
+    fn dependencies(&self, way: usize, from: SwitchIndex, to: SwitchIndex, out: &mut Vec<(u32, u32)>) {
+        let mut last = self.next(way, to, from);
+        while let Some(channel) = last {
+            let next = self.next(way, to, self.neighbours[channel as usize]);
+            out.extend(next.map(|next| (channel, next)));
             last = next;
         }
     }
@@ -132,8 +154,8 @@ impl Paths {
 /// The lane of each pair of switches.
 struct Layers {
     lanes: Vec<Acyclic>,
+    /// By the cells of [`Paths`]: way, target, source.
     of_pair: Vec<u8>,
-    count: usize,
 }
 
 impl Layers {
@@ -143,20 +165,19 @@ impl Layers {
         let mut with_hosts = vec![false; count];
         graph.destinations().iter().filter(|d| d.host).for_each(|d| with_hosts[d.switch as usize] = true);
         let ends: Vec<SwitchIndex> = (0..count as u32).filter(|s| with_hosts[*s as usize]).collect();
-        let mut layers = Self {
-            lanes: vec![Acyclic::new(paths.neighbours.len())],
-            of_pair: vec![0; count * count],
-            count,
-        };
+        let mut layers =
+            Self { lanes: vec![Acyclic::new(paths.neighbours.len())], of_pair: vec![0; paths.next.len()] };
         let mut dependencies = Vec::new();
-        for (i, a) in ends.iter().enumerate() {
-            for b in &ends[i + 1..] {
-                dependencies.clear();
-                paths.dependencies(*a, *b, &mut dependencies);
-                paths.dependencies(*b, *a, &mut dependencies);
-                let lane = layers.place(&dependencies, paths.neighbours.len());
-                layers.of_pair[*a as usize * count + *b as usize] = lane;
-                layers.of_pair[*b as usize * count + *a as usize] = lane;
+        for way in 0..paths.ways {
+            for (i, a) in ends.iter().enumerate() {
+                for b in &ends[i + 1..] {
+                    dependencies.clear();
+                    paths.dependencies(way, *a, *b, &mut dependencies);
+                    paths.dependencies(way, *b, *a, &mut dependencies);
+                    let lane = layers.place(&dependencies, paths.neighbours.len());
+                    layers.of_pair[paths.cell(way, *b, *a)] = lane;
+                    layers.of_pair[paths.cell(way, *a, *b)] = lane;
+                }
             }
         }
         layers
@@ -202,21 +223,19 @@ fn tables(graph: &SwitchGraph, targets: &Targets, paths: &Paths, layers: &Layers
     let mut cables: Vec<u8> = Vec::new();
     for s in 0..graph.switch_count() as u32 {
         for target in 0..graph.switch_count() as u32 {
-            let channel = paths.next[target as usize * paths.count + s as usize];
-            cables.clear();
-            if channel != u32::MAX {
-                let to = paths.neighbours[channel as usize];
-                cables.extend(graph.arcs(s).iter().filter(|a| a.to == to).map(|a| a.out_port));
-            } else if s != target {
+            if s != target && paths.next(0, target, s).is_none() {
                 continue;
             }
-            let lane = layers.of_pair[s as usize * layers.count + target as usize];
             for end in targets.of(target) {
                 for (offset, lid) in (end.lid..end.lid + end.lids).enumerate() {
                     let lid = usize::from(lid);
+                    let way = offset % paths.ways;
+                    let to = paths.next(way, target, s).map(|channel| paths.neighbours[channel as usize]);
+                    cables.clear();
+                    cables.extend(graph.arcs(s).iter().filter(|a| Some(a.to) == to).map(|a| a.out_port));
                     let cable = cables.get((end.rank as usize + offset) % cables.len().max(1));
                     routes.lfts.row_mut(s)[lid] = cable.copied().unwrap_or(end.port);
-                    sl.row_mut(s)[lid] = lane;
+                    sl.row_mut(s)[lid] = layers.of_pair[paths.cell(way, target, s)];
                 }
             }
         }

@@ -6,6 +6,8 @@
 //! cross a forbidden dependency are found in one pass over each LID's tree, so memory is that of the tables. Cost: some
 //! passes of LIDs · switches for every lane.
 
+use std::cmp::Reverse;
+
 use rayon::prelude::*;
 
 use crate::fabric::{SwitchGraph, SwitchIndex};
@@ -28,6 +30,39 @@ pub(super) fn layers(graph: &SwitchGraph, lfts: &LftMatrix) -> (LftMatrix, u8) {
         }
     }
     (lanes, MOST)
+}
+
+/// Deals the paths of the fullest lanes over those between `used` and `available`; the lanes in use then. A part of paths
+/// without a cycle has none either.
+pub(super) fn use_spare(graph: &SwitchGraph, lanes: &mut LftMatrix, used: u8, available: u8) -> u8 {
+    let mut hosts = vec![0_u64; graph.switch_count()];
+    graph.destinations().iter().filter(|d| d.host).for_each(|d| hosts[d.switch as usize] += 1);
+    let lids: Vec<u16> = graph.destinations().iter().filter(|d| d.host).flat_map(|d| d.lids()).collect();
+    let mut paths = vec![0_u64; usize::from(used)];
+    for (s, senders) in (0..).zip(&hosts).filter(|(_, senders)| **senders > 0) {
+        let row = lanes.row(s);
+        lids.iter().for_each(|lid| paths[usize::from(row[usize::from(*lid)])] += senders);
+    }
+    // The lanes that each lane's paths are dealt to, itself the first.
+    let mut parts: Vec<Vec<u8>> = (0..used).map(|lane| vec![lane]).collect();
+    for spare in used..available {
+        let share = |lane: &usize| (paths[*lane] / parts[*lane].len() as u64, Reverse(*lane));
+        let Some(fullest) = (0..parts.len()).max_by_key(share).filter(|lane| share(lane).0 > 1) else {
+            break;
+        };
+        parts[fullest].push(spare);
+    }
+    let dealt = parts.iter().map(Vec::len).sum::<usize>() as u8;
+    if dealt > used {
+        lanes.par_rows_mut().enumerate().for_each(|(s, row)| {
+            for (number, lid) in lids.iter().enumerate() {
+                let lane = &mut row[usize::from(*lid)];
+                let parts = &parts[usize::from(*lane)];
+                *lane = parts[(s + number) % parts.len()];
+            }
+        });
+    }
+    dealt
 }
 
 struct Paths<'a> {

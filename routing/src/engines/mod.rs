@@ -2,6 +2,8 @@
 //! the same graph gives the same bytes whatever the order of discovery and the number of threads (B21, B24).
 
 mod acyclic;
+#[cfg(test)]
+mod agreement;
 mod best_arcs;
 mod dor;
 mod dragonfly;
@@ -60,18 +62,20 @@ pub struct RoutingInput {
     pub hop_weights: BTreeMap<(Guid, PortNum), u8>,
     /// Ids by NodeGUID that decide between switches of one rank, in place of the GUID; read by `updn`.
     pub ids: BTreeMap<Guid, u64>,
-    /// Order of a switch's ports, by NodeGUID; ports not listed follow by number. Read by `dor`.
+    /// Order of a switch's ports, by NodeGUID; ports not listed follow. Read by `dor`, which takes dimensions in it, and by
+    /// the engines that spread by rank (`minhop`, `updn`, `dnup`, `ftree`, `dragonfly` and `dragonfly-plus`).
     pub port_order: BTreeMap<Guid, Vec<PortNum>>,
     /// Tables for the engine `file`; tables in force for `adaptive-minhop`.
     pub tables: Option<Routes>,
     /// Load that was measured on the tables in force, for `adaptive-minhop`.
     pub load: Option<Load>,
     /// Port GUIDs of compute nodes; empty: all hosts that are no I/O nodes. Hosts of each kind are spread by themselves, and
-    /// levels and roots of a tree are found by compute nodes only.
+    /// levels and roots of a tree are found by compute nodes only; `sssp`, `dfsssp` and `nue` route kind after kind.
     pub compute_guids: BTreeSet<Guid>,
     /// Port GUIDs of I/O nodes.
     pub io_guids: BTreeSet<Guid>,
-    /// Deal LIDs to equal paths by chance, from this seed, in place of evenly; read by the engines that spread by rank.
+    /// Deal LIDs to equal paths by chance, from this seed, in place of evenly; read by the engines that spread by rank and
+    /// by `dor`.
     pub scatter: Option<u64>,
     /// The most VLs that engines may use; 0: all that the links have.
     pub max_vls: u8,

@@ -5,17 +5,19 @@
 //!   the VLs allowed. Paths are shortest where the dependencies allow it, longer otherwise.
 //! - How: switches are dealt to the VLs; SL = VL of the destination's switch. On each VL a spanning tree is the escape: its
 //!   dependencies stand from the start. Then, destination by destination, a tree is grown from the target outwards along the
-//!   least loaded links, taking only dependencies that close no cycle with all those taken before ([`super::acyclic`]). A
-//!   destination that can't reach every switch so is routed on the escape tree as a whole.
+//!   least loaded links, taking only dependencies that close no cycle with all those taken before ([`super::acyclic`]). At
+//!   an impasse a neighbour of a switch without a way takes another way itself (local backtracking). A destination that
+//!   can't reach every switch even so is routed on the escape tree as a whole.
 //! - LMC: every LID is routed by itself with the load of those before it, so LIDs of a port part where they can.
 //! - VLs: as many as are allowed; more of them mean shorter paths. Cost: LIDs · links, VLs side by side; memory: the
 //!   dependencies taken.
-//! - Source: Domke, Hoefler, Matsuoka, Nue (HPDC 2016); without its local backtracking.
+//! - Source: Domke, Hoefler, Matsuoka, Routing on the Dependency Graph (HPDC 2016).
 
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use super::acyclic::{Acyclic, Insert};
+use super::targets::one_by_one;
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{Destination, SwitchGraph, SwitchIndex};
 use crate::routes::{PathSl, Routes};
@@ -37,8 +39,9 @@ impl RoutingEngine for Nue {
         let ends: Vec<u32> = (0..graph.switch_count() as u32)
             .flat_map(|s| std::iter::repeat_n(s, graph.arcs(s).len()))
             .collect();
+        let order = one_by_one(graph, input);
         let columns: Vec<Vec<(u16, Vec<u8>)>> =
-            (0..vls).into_par_iter().map(|vl| Lane::new(graph, &ends).route(vl, vls)).collect();
+            (0..vls).into_par_iter().map(|vl| Lane::new(graph, &ends).route(&order, vl, vls)).collect();
         let mut routes = Routes::empty(self.name(), graph);
         let mut sl = vec![0; usize::from(graph.top_lid()) + 1];
         for (vl, columns) in columns.into_iter().enumerate() {
@@ -68,6 +71,10 @@ struct Lane<'g> {
     load: Vec<u64>,
     taken: Acyclic,
     blocked: FxHashSet<(u32, u32)>,
+    /// Whether a switch without a way makes its neighbours try others.
+    backtracking: bool,
+    /// LIDs that were routed over the escape tree.
+    escaped: usize,
     /// The escape tree: for each switch the arc to its parent, and its depth.
     parent: Vec<u32>,
     depth: Vec<u32>,
@@ -90,6 +97,8 @@ impl<'g> Lane<'g> {
             load: vec![0; arcs],
             taken: Acyclic::new(arcs),
             blocked: FxHashSet::default(),
+            backtracking: true,
+            escaped: 0,
             parent: vec![NONE; count],
             depth: vec![NONE; count],
             reverse: reverse_arcs(graph, from),
@@ -149,16 +158,13 @@ impl<'g> Lane<'g> {
     }
 
     /// Routes the LIDs of this lane's switches; the columns of their tables.
-    fn route(mut self, vl: u8, vls: u8) -> Vec<(u16, Vec<u8>)> {
-        let mut order: Vec<&Destination> = self.graph.destinations().iter().collect();
-        order.retain(|d| d.switch % u32::from(vls) == u32::from(vl));
-        order.sort_by_key(|d| {
-            (!d.host, std::cmp::Reverse(self.hosts[d.switch as usize]), d.switch, d.port, d.lid)
-        });
+    fn route(&mut self, order: &[&Destination], vl: u8, vls: u8) -> Vec<(u16, Vec<u8>)> {
         let mut columns = Vec::new();
-        for d in order {
+        for d in order.iter().filter(|d| d.switch % u32::from(vls) == u32::from(vl)) {
+            let mut same: Vec<u32> = Vec::new();
             for lid in d.lids() {
                 if !self.grow(d.switch) {
+                    self.escaped += 1;
                     self.take_escape(d.switch);
                 }
                 self.add_load(d);
@@ -169,7 +175,12 @@ impl<'g> Lane<'g> {
                 let mut column: Vec<u8> = self.next.iter().map(port).collect();
                 column[d.switch as usize] = d.port;
                 columns.push((lid, column));
+                if d.lmc > 0 {
+                    let taken = self.order[1..].iter().map(|s| self.next[*s as usize]);
+                    same.extend(taken.inspect(|arc| self.load[*arc as usize] += SAME));
+                }
             }
+            same.into_iter().for_each(|arc| self.load[arc as usize] -= SAME);
         }
         columns
     }
@@ -181,12 +192,13 @@ impl<'g> Lane<'g> {
         self.order.clear();
         self.order.push(target);
         self.cost[target as usize] = 0;
-        let mut added: Vec<(u32, u32)> = Vec::new();
+        let mut tried = Tried::default();
         let mut reached = vec![false; self.graph.switch_count()];
         reached[target as usize] = true;
         let mut done = 0;
         let mut waiting: Vec<SwitchIndex> = Vec::new();
         let mut candidates: Vec<(u64, u32)> = Vec::new();
+        let mut rerouted = false;
         loop {
             // Whoever touches what was reached last may be next; whoever found every dependency blocked tries again then.
             let from = done;
@@ -206,12 +218,17 @@ impl<'g> Lane<'g> {
                     }
                 }
                 candidates.sort_unstable();
-                let found = candidates.iter().copied().find(|(_, arc)| self.take(*arc, &mut added));
+                let found = candidates.iter().copied().find(|(_, arc)| self.take(*arc, &mut tried));
                 if let Some((cost, arc)) = found {
                     self.cost[*s as usize] = cost;
                     self.next[*s as usize] = arc;
                     fresh.push(*s);
                 }
+            }
+            if fresh.is_empty() && self.backtracking {
+                let found = waiting.iter().copied().find(|s| self.backtrack(*s, &reached, &mut tried.added));
+                rerouted |= found.is_some();
+                fresh.extend(found);
             }
             if fresh.is_empty() {
                 break;
@@ -222,14 +239,17 @@ impl<'g> Lane<'g> {
             }
         }
         if waiting.iter().any(|s| !reached[*s as usize]) {
-            added.into_iter().for_each(|(x, y)| self.taken.remove(x, y));
+            self.take_back(tried);
             return false;
+        }
+        if rerouted {
+            self.order_from(target);
         }
         true
     }
 
     /// Takes the dependency of packets that come over `arc` and go on as the tree says.
-    fn take(&mut self, arc: u32, added: &mut Vec<(u32, u32)>) -> bool {
+    fn take(&mut self, arc: u32, tried: &mut Tried) -> bool {
         let on = self.next[self.to(arc) as usize];
         // No dependency at the target itself; a packet never turns back over the cable it came by.
         if on == NONE {
@@ -241,13 +261,97 @@ impl<'g> Lane<'g> {
         match self.taken.insert(arc, on) {
             Insert::Known => true,
             Insert::Added => {
-                added.push((arc, on));
+                tried.added.push((arc, on));
                 true
             }
             Insert::Refused => {
                 self.blocked.insert((arc, on));
+                tried.blocked.push((arc, on));
                 false
             }
+        }
+    }
+
+    /// Undoes what a tree that was given up took, and what was blocked by that.
+    fn take_back(&mut self, tried: Tried) {
+        tried.added.into_iter().for_each(|(x, y)| self.taken.remove(x, y));
+        for blocked in tried.blocked {
+            self.blocked.remove(&blocked);
+        }
+    }
+
+    /// Reaches `s` by sending one of its neighbours another way, if that, all that comes through it, and `s` then fit in with
+    /// what is taken: the local backtracking of the paper. False, and nothing changed, when no neighbour has such a way.
+    fn backtrack(&mut self, s: SwitchIndex, reached: &[bool], added: &mut Vec<(u32, u32)>) -> bool {
+        let graph = self.graph;
+        for (arc, ends) in arcs_of(graph, s).filter(|(_, ends)| reached[ends.to as usize]) {
+            let neighbour = ends.to;
+            let now = self.next[neighbour as usize];
+            if now == NONE {
+                continue;
+            }
+            let mut into: Vec<u32> = arcs_of(graph, neighbour)
+                .filter(|(back, from)| self.next[from.to as usize] == self.reverse[*back as usize])
+                .map(|(back, _)| self.reverse[back as usize])
+                .collect();
+            into.push(arc);
+            for (other, beyond) in arcs_of(graph, neighbour) {
+                if other == now || !reached[beyond.to as usize] || self.passes(beyond.to, neighbour) {
+                    continue;
+                }
+                let begin = added.len();
+                let behind = (other, self.next[beyond.to as usize]);
+                let before = into.iter().map(|into| (*into, other));
+                let mut wanted = std::iter::once(behind).filter(|(_, on)| *on != NONE).chain(before);
+                if wanted.all(|(x, y)| self.depend(x, y, added)) {
+                    self.next[neighbour as usize] = other;
+                    self.next[s as usize] = arc;
+                    let cost = |lane: &Self, arc: u32| {
+                        lane.cost[lane.to(arc) as usize] + lane.load[arc as usize] + HOP
+                    };
+                    self.cost[neighbour as usize] = cost(self, other);
+                    self.cost[s as usize] = cost(self, arc);
+                    return true;
+                }
+                added.drain(begin..).for_each(|(x, y)| self.taken.remove(x, y));
+            }
+        }
+        false
+    }
+
+    /// Takes a dependency where that closes no cycle.
+    fn depend(&mut self, arc: u32, on: u32, added: &mut Vec<(u32, u32)>) -> bool {
+        if on == self.reverse[arc as usize] {
+            return false;
+        }
+        let insert = self.taken.insert(arc, on);
+        if insert == Insert::Added {
+            added.push((arc, on));
+        }
+        insert != Insert::Refused
+    }
+
+    /// Whether the way from `from` leads through `over`.
+    fn passes(&self, from: SwitchIndex, over: SwitchIndex) -> bool {
+        let mut at = from;
+        while at != over && self.next[at as usize] != NONE {
+            at = self.to(self.next[at as usize]);
+        }
+        at == over
+    }
+
+    /// Puts switches in order of their distance along the tree.
+    fn order_from(&mut self, target: SwitchIndex) {
+        self.order.clear();
+        self.order.push(target);
+        let mut into: Vec<Vec<SwitchIndex>> = vec![Vec::new(); self.graph.switch_count()];
+        for arc in self.next.iter().copied().filter(|arc| *arc != NONE) {
+            into[self.to(arc) as usize].push(self.from[arc as usize]);
+        }
+        let mut head = 0;
+        while let Some(&s) = self.order.get(head) {
+            head += 1;
+            self.order.extend(&into[s as usize]);
         }
     }
 
@@ -262,17 +366,7 @@ impl<'g> Lane<'g> {
             self.next[at as usize] = self.reverse[up as usize];
         }
         // Other parts of the fabric hang on other roots and have no path.
-        self.order.clear();
-        self.order.push(target);
-        let mut into: Vec<Vec<SwitchIndex>> = vec![Vec::new(); self.graph.switch_count()];
-        for arc in self.next.iter().copied().filter(|arc| *arc != NONE) {
-            into[self.to(arc) as usize].push(self.from[arc as usize]);
-        }
-        let mut head = 0;
-        while let Some(&s) = self.order.get(head) {
-            head += 1;
-            self.order.extend(&into[s as usize]);
-        }
+        self.order_from(target);
         let mut reached = vec![false; self.graph.switch_count()];
         self.order.iter().for_each(|s| reached[*s as usize] = true);
         for (s, next) in self.next.iter_mut().enumerate() {
@@ -295,8 +389,20 @@ impl<'g> Lane<'g> {
     }
 }
 
+/// What a tree has done to the lane so far.
+#[derive(Default)]
+struct Tried {
+    /// Dependencies that it added.
+    added: Vec<(u32, u32)>,
+    /// Dependencies that it found to close a cycle.
+    blocked: Vec<(u32, u32)>,
+}
+
 /// What a hop costs beside its load: more than any load.
-const HOP: u64 = 1 << 40;
+const HOP: u64 = 1 << 50;
+
+/// What a link costs for each other LID of the same port that took it: more than the load of traffic.
+const SAME: u64 = 1 << 36;
 
 fn arcs_of(graph: &SwitchGraph, s: SwitchIndex) -> impl Iterator<Item = (u32, &crate::fabric::Arc)> {
     (graph.offsets()[s as usize]..).zip(graph.arcs(s))
@@ -331,6 +437,29 @@ mod tests {
             }
             assert!(detours[2] <= detours[0], "{name}: {detours:?}");
         }
+    }
+
+    /// Fewer destinations have to take the escape tree when neighbours may go other ways, on one lane and on thin fabrics.
+    #[test]
+    fn backtracking_saves_destinations_from_the_escape_tree() {
+        let mut escaped = [0, 0];
+        let mut random = rand_pcg::Pcg64Mcg::new(5);
+        let thin = (0..12).map(|_| testing::random(60, 4, 1, &mut random)).collect::<Vec<_>>();
+        for (name, fabric) in thin.iter().enumerate() {
+            let graph = SwitchGraph::new(fabric);
+            let ends: Vec<u32> = (0..graph.switch_count() as u32)
+                .flat_map(|s| std::iter::repeat_n(s, graph.arcs(s).len()))
+                .collect();
+            let order = one_by_one(&graph, &RoutingInput::default());
+            let [without, with] = [false, true].map(|backtracking| {
+                let mut lane = Lane { backtracking, ..Lane::new(&graph, &ends) };
+                lane.route(&order, 0, 1);
+                lane.escaped
+            });
+            println!("{name}: {without} escaped, {with} with backtracking");
+            escaped = [escaped[0] + without, escaped[1] + with];
+        }
+        assert!(2 * escaped[1] < escaped[0], "{escaped:?}");
     }
 
     #[test]

@@ -7,12 +7,14 @@
 //!   VL by (source switch, LID), see [`super::layers`].
 //! - LMC: the LIDs of one port avoid the links that the others of it took, as far as shortest paths allow.
 //! - Refuses: `dfsssp` when the links have fewer VLs than it needs (says how many).
-//! - VLs: `sssp` 1; `dfsssp` 1 on trees, few on random graphs, more on tori.
+//! - VLs: `sssp` 1; `dfsssp` needs 1 on trees, few on random graphs, more on tori, and deals the paths of the fullest lanes
+//!   over those that are left.
 //! - Cost: `sssp` twice LIDs · links, one LID after the other; `dfsssp` adds some passes of LIDs · switches. Memory: the tables,
 //!   and for `dfsssp` an SL table of the same size.
 //! - Source: Hoefler, Schneider, Lumsdaine (HotI 2009); Domke, Hoefler, Nagel (IPDPS 2011).
 
-use super::layers::layers;
+use super::layers::{layers, use_spare};
+use super::targets::one_by_one;
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{Destination, SwitchGraph, SwitchIndex};
 use crate::routes::{LftMatrix, PathSl, Routes};
@@ -26,9 +28,9 @@ impl RoutingEngine for Sssp {
         "sssp"
     }
 
-    fn route(&self, graph: &SwitchGraph, _input: &RoutingInput) -> Result<Routes, RoutingError> {
+    fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
         let mut routes = Routes::empty(self.name(), graph);
-        route_all(graph, &mut routes.lfts);
+        route_all(graph, input, &mut routes.lfts);
         Ok(routes)
     }
 }
@@ -44,30 +46,22 @@ impl RoutingEngine for DfSssp {
 
     fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
         let mut routes = Routes::empty(self.name(), graph);
-        route_all(graph, &mut routes.lfts);
-        let (sl, needed) = layers(graph, &routes.lfts);
+        route_all(graph, input, &mut routes.lfts);
+        let (mut sl, needed) = layers(graph, &routes.lfts);
         let available = input.vls();
         if needed > available {
             return Err(RoutingError::NotEnoughVls { engine: "dfsssp", needed, available });
         }
-        routes.vls = needed;
-        routes.sl = if needed == 1 { PathSl::Default } else { PathSl::BySourceSwitch(sl) };
+        routes.vls = use_spare(graph, &mut sl, needed, available);
+        routes.sl = if routes.vls == 1 { PathSl::Default } else { PathSl::BySourceSwitch(sl) };
         Ok(routes)
     }
 }
 
-/// Destinations in the order in which they are routed: those of hosts, leaves with most hosts first; then the others.
-fn in_order(graph: &SwitchGraph) -> Vec<&Destination> {
-    let mut hosts = vec![0_u32; graph.switch_count()];
-    graph.destinations().iter().filter(|d| d.host).for_each(|d| hosts[d.switch as usize] += 1);
-    let mut order: Vec<&Destination> = graph.destinations().iter().collect();
-    order.sort_by_key(|d| (!d.host, std::cmp::Reverse(hosts[d.switch as usize]), d.switch, d.port, d.lid));
-    order
-}
-
-fn route_all(graph: &SwitchGraph, lfts: &mut LftMatrix) {
+fn route_all(graph: &SwitchGraph, input: &RoutingInput, lfts: &mut LftMatrix) {
     let mut tree = Tree::new(graph);
-    for d in in_order(graph) {
+    let order = one_by_one(graph, input);
+    for d in &order {
         tree.measure(d.switch);
         tree.used.clear();
         for lid in d.lids() {
@@ -76,7 +70,7 @@ fn route_all(graph: &SwitchGraph, lfts: &mut LftMatrix) {
         }
     }
     // Once more, each port of a host against the load of all others: those that came first did not know it.
-    for d in in_order(graph).into_iter().filter(|d| d.host) {
+    for d in order.into_iter().filter(|d| d.host) {
         tree.measure(d.switch);
         d.lids().for_each(|lid| tree.take_back(usize::from(lid), lfts));
         tree.used.clear();
@@ -205,8 +199,10 @@ impl<'g> Tree<'g> {
 }
 
 /// What a link of this load costs: its square, so that two links of middling load are better than a heavy and a light one.
+/// Each LID of the same port that took the link already costs more than any load.
 fn price(load: u64) -> u64 {
-    if load >= TAKEN { 1 << 56 } else { load.saturating_mul(load).min(1 << 55) }
+    let (taken, load) = (load / TAKEN, load % TAKEN);
+    taken.saturating_mul(1 << 52).saturating_add(load.saturating_mul(load).min(1 << 46))
 }
 
 fn arcs_by_port(graph: &SwitchGraph) -> Vec<[u32; 256]> {

@@ -5,13 +5,15 @@
 //! choice ⌊rank / Π[s]⌋ mod n on an intact fat tree is D-mod-K (Zahavi 2012): every level looks at another digit of the
 //! rank. Leaves of one subtree get neighbouring ranks. Cost: linear in the links, times the number of levels.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
-use super::RoutingInput;
-use super::next_hops::TARGETS;
+use super::next_hops::{NextHops, TARGETS};
 use super::slots::Slots;
+use super::{RoutingError, RoutingInput};
 use crate::fabric::{Destination, SwitchGraph, SwitchIndex};
 
 /// An end port seen from its switch.
@@ -41,6 +43,8 @@ pub(crate) struct Targets {
     spans: Vec<(u16, u16)>,
     /// Seed by which LIDs are dealt by chance.
     pub scatter: Option<u64>,
+    /// Exit ports in the operator's order, for the switches that have one.
+    pub port_order: FxHashMap<SwitchIndex, Vec<u8>>,
 }
 
 impl Targets {
@@ -63,7 +67,13 @@ impl Targets {
             targets,
             spans: Vec::new(),
             scatter: input.scatter,
+            port_order: FxHashMap::default(),
         };
+        for (guid, order) in &input.port_order {
+            if let Some(s) = graph.find(*guid) {
+                this.port_order.insert(s, order.iter().map(|port| port.0).collect());
+            }
+        }
         this.spans = (0..graph.switch_count() as u32).map(|s| span(this.of(s))).collect();
         this
     }
@@ -100,6 +110,7 @@ impl Targets {
             && self.shift(s) == old.shift(s)
             && self.slots.of(s) == old.slots.of(s)
             && self.scatter == old.scatter
+            && self.port_order.get(&s) == old.port_order.get(&s)
     }
 
     /// The end ports of a switch, its own first, then by port.
@@ -141,6 +152,32 @@ pub(super) fn with_hosts(graph: &SwitchGraph) -> Vec<bool> {
         with_hosts[d.switch as usize] = true;
     }
     with_hosts
+}
+
+/// Refuses when no permitted path joins two switches with hosts in one part of the fabric; `reason` ends with what the two
+/// are, and their names follow.
+pub(super) fn check_hosts(
+    engine: &'static str,
+    reason: &str,
+    graph: &SwitchGraph,
+    hops: &NextHops,
+) -> Result<(), RoutingError> {
+    let Some((from, to)) = hops.first_detour(&with_hosts(graph)) else { return Ok(()) };
+    let reason = format!("{reason} {} and {}", graph.describe(from), graph.describe(to));
+    Err(RoutingError::Unsuitable { engine, reason })
+}
+
+/// Destinations for engines that route one after the other: hosts before others, compute nodes before I/O nodes before
+/// hosts in neither list, leaves with most hosts first.
+pub(super) fn one_by_one<'g>(graph: &'g SwitchGraph, input: &RoutingInput) -> Vec<&'g Destination> {
+    let mut hosts = vec![0_u32; graph.switch_count()];
+    graph.destinations().iter().filter(|d| d.host).for_each(|d| hosts[d.switch as usize] += 1);
+    let mut order: Vec<&Destination> = graph.destinations().iter().collect();
+    order.sort_by_key(|d| {
+        let kind = if d.host { input.kind_of(d) } else { u8::MAX };
+        (kind, Reverse(hosts[d.switch as usize]), d.switch, d.port, d.lid)
+    });
+    order
 }
 
 /// Breadth-first distance from the switches with an end port that `counts`.

@@ -92,7 +92,7 @@ fn find(graph: &SwitchGraph, config: Option<&TorusConfig>) -> Result<Torus, Stri
     for s in 0..graph.switch_count() as u32 {
         let sides = (0..torus.dimensions()).flat_map(|axis| [true, false].map(|forward| (axis, forward)));
         let parallel = sides.map(|(axis, forward)| torus.cables(s, axis, forward).len()).max().unwrap_or(0);
-        let name = coordinates::name(graph, s);
+        let name = graph.describe(s);
         for (count, what) in
             [(parallel, "parallel cables"), (ends[s as usize], "host ports, port 0 included,")]
         {

@@ -16,7 +16,7 @@
 use super::fill::Basis;
 use super::next_hops::{Earlier, NextHops, Turn};
 use super::ranks::{Ranks, roots};
-use super::targets::{Targets, levels_from_hosts, with_hosts};
+use super::targets::{Targets, check_hosts, levels_from_hosts, with_hosts};
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::Routes;
@@ -88,23 +88,8 @@ pub(super) fn basis_from_hosts(
         _ => Turn::Down,
     };
     let hops = NextHops::up_down(graph, &turned, earlier);
-    check_hosts(graph, &hops)?;
+    check_hosts("dnup", "no legal path leads between switches", graph, &hops)?;
     Ok(Basis { hops, targets: Targets::with_levels(graph, &ranks.rank, input) })
-}
-
-/// Refuses when switches with hosts in one part of the fabric have no legal path to one another.
-fn check_hosts(graph: &SwitchGraph, hops: &NextHops) -> Result<(), RoutingError> {
-    let Some((from, to)) = hops.first_detour(&with_hosts(graph)) else { return Ok(()) };
-    Err(RoutingError::Unsuitable {
-        engine: "dnup",
-        reason: format!(
-            "no legal path leads from switch \"{}\" ({}) to \"{}\" ({}), and both have hosts",
-            graph.name(from),
-            graph.guid(from),
-            graph.name(to),
-            graph.guid(to)
-        ),
-    })
 }
 
 #[cfg(test)]

@@ -205,6 +205,11 @@ impl SwitchGraph {
         &self.names[switch as usize]
     }
 
+    /// A switch in words: name and NodeGUID.
+    pub fn describe(&self, switch: SwitchIndex) -> String {
+        format!("\"{}\" ({})", self.name(switch), self.guid(switch))
+    }
+
     /// External ports of a switch.
     pub fn num_ports(&self, switch: SwitchIndex) -> u8 {
         self.num_ports[switch as usize]

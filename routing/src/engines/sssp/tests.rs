@@ -11,10 +11,31 @@ fn dfsssp_is_free_of_credit_loops_with_shortest_paths_everywhere() {
         let graph = SwitchGraph::new(&fabric);
         let report = check_all(&DfSssp, &graph, &input);
         assert_eq!(report.hops.detours, 0, "{name}");
-        assert!(report.vls <= 6, "{name}: {report}");
+        let needed = match DfSssp.route(&graph, &RoutingInput { data_vls: 1, ..input.clone() }) {
+            Ok(_) => 1,
+            Err(RoutingError::NotEnoughVls { needed, .. }) => needed,
+            Err(error) => panic!("{name}: {error}"),
+        };
+        assert!(needed <= 6, "{name}: {needed}");
         let whole_tree = name.starts_with("tree") && !name.contains("less");
-        assert!(!whole_tree || report.vls == 1, "{name}: {report}");
+        assert!(!whole_tree || needed == 1, "{name}: {needed}");
+        let just = check_all(&DfSssp, &graph, &RoutingInput { data_vls: needed, ..input.clone() });
+        assert_eq!((just.vls, report.vls), (needed.into(), 15), "{name}");
     }
+}
+
+/// Lanes that are not needed take their share: none of them carries much more than the others.
+#[test]
+fn spare_lanes_take_their_share_of_the_paths() {
+    let graph = SwitchGraph::new(&testing::torus(&[4, 5], 2, 0));
+    let routes = DfSssp.route(&graph, &RoutingInput { data_vls: 8, ..RoutingInput::default() }).unwrap();
+    let mut paths = [0_usize; 8];
+    let hosts: Vec<_> = graph.destinations().iter().filter(|d| d.host).collect();
+    for (from, to) in hosts.iter().flat_map(|from| hosts.iter().map(move |to| (from, to))) {
+        paths[usize::from(routes.path_sl(from.switch, to.lid))] += 1;
+    }
+    let (most, all) = (paths.iter().max().unwrap(), paths.iter().sum::<usize>());
+    assert!(routes.vls == 8 && most * 8 < all * 2, "{paths:?}");
 }
 
 #[test]

@@ -36,11 +36,6 @@ pub(super) struct Torus {
     switch_at: Vec<SwitchIndex>,
 }
 
-/// A switch in words.
-pub(super) fn name(graph: &SwitchGraph, s: SwitchIndex) -> String {
-    format!("\"{}\" ({})", graph.name(s), graph.guid(s))
-}
-
 fn sizes(axes: &[Axis]) -> String {
     axes.iter().map(|axis| axis.size.to_string()).collect::<Vec<_>>().join(" x ")
 }
@@ -66,14 +61,14 @@ impl Torus {
             let number = torus.number(torus.place[s as usize]);
             let other = std::mem::replace(&mut torus.switch_at[number], s);
             if other != NONE {
-                let (a, b) = (name(graph, other), name(graph, s));
+                let (a, b) = (graph.describe(other), graph.describe(s));
                 return Err(format!("switches {a} and {b} have the same place in the torus"));
             }
         }
         for s in 0..torus.place.len() as u32 {
             for arc in graph.arcs(s) {
                 let Some((axis, forward)) = torus.direction(s, arc.to) else {
-                    let (a, b) = (name(graph, s), name(graph, arc.to));
+                    let (a, b) = (graph.describe(s), graph.describe(arc.to));
                     return Err(format!("switches {a} and {b} are linked and no neighbours in the torus"));
                 };
                 let slot = torus.slot(s, axis, forward);
@@ -117,7 +112,7 @@ impl Torus {
                     .filter(|i| at(*i).is_some_and(|s| self.next(s, axis, true).is_none()))
                     .collect();
                 if ends.len() > 1 {
-                    let switch = at(ends[0]).map_or_else(String::new, |s| name(graph, s));
+                    let switch = at(ends[0]).map_or_else(String::new, |s| graph.describe(s));
                     return Err(format!("the ring of switch {switch} is broken in more than one place"));
                 }
                 for i in 0..size {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::coordinates::{Axis, MOST_DIMENSIONS, Place, name};
+use super::coordinates::{Axis, MOST_DIMENSIONS, Place};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 
 const NONE: SwitchIndex = SwitchIndex::MAX;
@@ -27,7 +27,7 @@ pub(super) fn places(graph: &SwitchGraph) -> Result<(Vec<Axis>, Vec<Place>), Str
                     if *known != NONE && *known != to {
                         return Err(format!(
                             "switch {} has two neighbours in one direction",
-                            name(graph, of)
+                            graph.describe(of)
                         ));
                     }
                     *known = to;
@@ -92,7 +92,7 @@ fn spread(
                     places[to as usize] = place;
                     queue.push(to);
                 } else if places[to as usize] != place {
-                    return Err(format!("switch {} has no single place in the torus", name(graph, to)));
+                    return Err(format!("switch {} has no single place in the torus", graph.describe(to)));
                 }
             }
         }

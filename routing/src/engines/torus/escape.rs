@@ -4,7 +4,7 @@
 //! Cost: the hops of all pairs of switches with hosts, each a step in a graph of channels that stays free of cycles.
 
 use super::VlBits;
-use super::coordinates::{Place, Torus, name};
+use super::coordinates::{Place, Torus};
 use crate::engines::acyclic::{Acyclic, Insert};
 use crate::engines::targets::with_hosts;
 use crate::fabric::{SwitchGraph, SwitchIndex};
@@ -42,7 +42,7 @@ pub(super) fn check(graph: &SwitchGraph, torus: &Torus, vls: VlBits) -> Result<(
                 let step = torus.step(at, to).filter(|_| hops < count);
                 let next = step.and_then(|(axis, forward)| torus.next(at, axis, forward));
                 let (Some(step), Some(next)) = (step, next) else {
-                    let (a, b) = (name(graph, from), name(graph, to));
+                    let (a, b) = (graph.describe(from), graph.describe(to));
                     return Err(format!("{missing}, and no way around leads from switch {a} to {b}"));
                 };
                 let vl = vls.vl(last.map(|(axis, _)| axis), step.0, sl);
@@ -50,7 +50,7 @@ pub(super) fn check(graph: &SwitchGraph, torus: &Torus, vls: VlBits) -> Result<(
                 if let Some((_, before)) = last.filter(|_| hosts[from as usize] && hosts[to as usize])
                     && dependencies.insert(before, held) == Insert::Refused
                 {
-                    let at = name(graph, at);
+                    let at = graph.describe(at);
                     return Err(format!("{missing}, and the ways around close a credit loop at switch {at}"));
                 }
                 (at, last, hops) = (next, Some((step.0, held)), hops + 1);

@@ -7,7 +7,7 @@
 //! each place some neighbours of neighbours, more than once where places become known late.
 
 use super::config::{TorusConfig, TorusSeed};
-use super::coordinates::{Axis, MOST_DIMENSIONS, Place, name};
+use super::coordinates::{Axis, MOST_DIMENSIONS, Place};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 
 /// Dimensions, and the place of every switch, by the first seed that is there.
@@ -64,7 +64,7 @@ impl<'g> Grid<'g> {
             if !closed && size > 2 && !inside {
                 return Err(format!(
                     "its dateline puts {} out of dimension {}, which is open and has {size} places",
-                    name(self.graph, origin),
+                    self.graph.describe(origin),
                     ["x", "y", "z"][axis]
                 ));
             }
@@ -85,21 +85,21 @@ impl<'g> Grid<'g> {
                 let Some(guid) = guid else { continue };
                 let to = find(*guid)?;
                 if !self.graph.arcs(origin).iter().any(|arc| arc.to == to) {
-                    let (a, b) = (name(self.graph, origin), name(self.graph, to));
+                    let (a, b) = (self.graph.describe(origin), self.graph.describe(to));
                     return Err(format!("no cable joins switches {a} and {b}"));
                 }
                 let there = self.beside(place, axis, forward);
                 seeded.push((
                     to,
                     there.ok_or_else(|| {
-                        format!("switch {} lies beyond the end of {letter}", name(self.graph, to))
+                        format!("switch {} lies beyond the end of {letter}", self.graph.describe(to))
                     })?,
                 ));
             }
         }
         for (s, place) in seeded {
             if !self.put(s, place) {
-                return Err(format!("switch {} is named for two places", name(self.graph, s)));
+                return Err(format!("switch {} is named for two places", self.graph.describe(s)));
             }
         }
         Ok(())
@@ -132,7 +132,7 @@ impl<'g> Grid<'g> {
             None => Ok(self.place.into_iter().flatten().collect()),
             Some(s) => {
                 let sizes: Vec<String> = self.axes.iter().map(|axis| axis.size.to_string()).collect();
-                let (name, sizes) = (name(self.graph, *s), sizes.join(" x "));
+                let (name, sizes) = (self.graph.describe(*s), sizes.join(" x "));
                 Err(format!("{} switches get no place in a torus of {sizes}, as {name}", without.len()))
             }
         }
