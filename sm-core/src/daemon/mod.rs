@@ -22,6 +22,7 @@ mod receiver;
 mod run;
 mod sa;
 mod sa_workers;
+mod unwritten;
 mod walk;
 
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded, select};
+use crossbeam_channel::{Receiver, Sender, TrySendError, select};
 use mad::transport::{Datagram, Transport};
 use mad::types::{Guid, Timestamp};
 use mad::wire::Method;
@@ -16,6 +16,7 @@ use mad::wire::smp::Notice;
 use super::DaemonError;
 use super::keeper::Job;
 use super::sa_workers::Workers;
+use super::unwritten::Unwritten;
 use crate::sa::{Server, ServerConfig, Wish};
 use crate::snapshot::Snapshot;
 use crate::store::{Entries, Epoch};
@@ -25,9 +26,6 @@ const TAKEN_IN: usize = 64;
 /// Answers sent before queries are taken in again.
 const BATCH: usize = 256;
 const TURN: Duration = Duration::from_millis(200);
-/// The longest that an answer waits for the store.
-const KEEP_WAIT: Duration = Duration::from_secs(1);
-
 /// How long the device waits for the answer to a Report.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -110,11 +108,13 @@ impl Work {
     }
 
     fn run(self, mut server: Server) {
-        let (mut told, mut more) = (Told::default(), false);
+        let (mut told, mut more, mut unwritten) = (Told::default(), false, Unwritten::default());
         while !self.stop.load(Ordering::Acquire) {
             let idle = server.deadline().map_or(TURN, |at| (at - self.now()).min(TURN));
-            let wait = if more { Duration::ZERO } else { idle };
+            let wait =
+                if more { Duration::ZERO } else { unwritten.patience().map_or(idle, |at| at.min(idle)) };
             select! {
+                recv(unwritten.next()) -> _ => {}
                 recv(self.channels.queries) -> batch => match batch {
                     Ok(batch) => self.take(&mut server, &batch),
                     Err(_) => return,
@@ -139,39 +139,32 @@ impl Work {
             while let Some(job) = server.poll_heavy(self.now()) {
                 let _ = self.workers.jobs.send(job);
             }
-            more = self.send(&mut server);
+            self.send_all(&unwritten.take_written());
+            more = self.send(&mut server, &mut unwritten);
             self.wish(&mut server, &mut told);
         }
     }
 
     /// Sends a batch of answers. Whether there are more: then queries are taken in between, so that those beyond the
     /// server's bounds get BUSY and not silence (B47).
-    fn send(&self, server: &mut Server) -> bool {
+    fn send(&self, server: &mut Server, unwritten: &mut Unwritten) -> bool {
         let mut answers = Vec::new();
         while answers.len() < BATCH {
             let Some(answer) = server.poll_send(self.now()) else { break };
             answers.push(answer);
         }
-        self.keep(server);
-        for answer in &answers {
+        let more = answers.len() == BATCH;
+        let changes = server.take_changes(self.channels.epoch);
+        self.send_all(&unwritten.keep(answers, changes, &self.channels.keeper));
+        more
+    }
+
+    fn send_all(&self, answers: &[Datagram]) {
+        for answer in answers {
             let timeout = (answer.mad.header.method() == Method::REPORT).then_some(REPORT_TIMEOUT);
             if let Err(error) = self.transport.send(answer, timeout) {
                 tracing::debug!(lid = answer.address.lid, %error, "an SA answer was not sent");
             }
-        }
-        answers.len() == BATCH
-    }
-
-    /// Has changed registrations written before they are acknowledged, those of a batch with one commit (B48). A store
-    /// that hangs delays answers by [`KEEP_WAIT`] at most.
-    fn keep(&self, server: &mut Server) {
-        let changes = server.take_changes(self.channels.epoch);
-        if changes.is_empty() {
-            return;
-        }
-        let (done, written) = bounded(0);
-        if self.channels.keeper.send(Job::Registrations(changes, Some(done))).is_ok() {
-            let _ = written.recv_timeout(KEEP_WAIT); // its end is the word that it is written
         }
     }
 

@@ -313,7 +313,12 @@ fn path_record_components() {
     for half in [1, 2] {
         assert_eq!(with(&record, half), Err(Status::SA_INSUFFICIENT_COMPONENTS));
     }
-    assert_eq!(with(&record, PathRecord::NUMB_PATH), Err(Status::SA_REQ_INVALID), "no path wanted");
+    assert!(with(&record, PathRecord::NUMB_PATH).is_ok(), "one path, whatever is asked");
+    let mask = PathRecord::DLID | PathRecord::NUMB_PATH;
+    let Answer::Single(table) = ask(&snapshot, Method::GET_TABLE, &record, mask, 0) else {
+        panic!("a refusal")
+    };
+    assert_eq!(table.header.status(), Status::SA_REQ_INVALID, "a table of no path");
     assert_eq!(with(&record, PathRecord::RATE | PathRecord::RATE_SELECTOR), Err(Status::SA_REQ_INVALID));
     assert!(with(&record, PathRecord::RATE).is_ok(), "no selector, no bound");
     record.service_id.set(77);

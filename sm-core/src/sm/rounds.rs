@@ -294,10 +294,21 @@ impl Sm {
         }
         let Some(observed) = self.observed.take() else { return };
         self.reassign = false;
+        self.answer_before_telling(&confirmation.plan, &observed);
         self.round.apply_began = now;
         let ground = std::mem::take(&mut self.ground);
         self.plan = Some(Arc::clone(&confirmation.plan));
         self.phase = Phase::Applying(Box::new(Apply::new(confirmation.plan, observed, ground)));
+    }
+
+    /// Whoever is told of a new subnet manager asks it at once, and the kernel's clients take a second to ask again. So one that
+    /// takes over a fabric in service answers before it tells the first port, from the tables as they were found (B61, B72).
+    fn answer_before_telling(&mut self, plan: &Plan, observed: &Arc<Observed>) {
+        if self.snapshot.is_some() {
+            return;
+        }
+        self.own.lid = observed.fabric.port(own_end(observed)).and_then(|port| port.lid);
+        self.publish(plan, Arc::clone(observed), false);
     }
 
     fn applied(&mut self, applied: Applied, now: Timestamp) {

@@ -22,7 +22,9 @@ pub(in crate::sa) fn answer(
     limit: usize,
 ) -> Result<Reply, Status> {
     let Some(template) = PathRecord::decode(&request.data) else { return Err(Status::SA_REQ_INVALID) };
-    let asked = Asked { template, mask: request.component_mask.get() };
+    // A Get has one path whatever NumbPath says. The kernel's IPoIB asks again with the record that it got, where it is 0.
+    let ignored = if request.header.method() == Method::GET { PathRecord::NUMB_PATH } else { 0 };
+    let asked = Asked { template, mask: request.component_mask.get() & !ignored };
     if asked.has(PathRecord::DGID) && template.dgid().is_multicast() {
         let records: Vec<_> = asked.to_group(context, groups)?.into_iter().collect();
         return one_or_table(request, records.into_iter());
