@@ -131,6 +131,9 @@ pub struct Routes {
     pub sl_to_vl: SlToVl,
     /// Number of data VLs that the routes need to be free of deadlock, 1 when they use VL0 only.
     pub vls: u8,
+    /// For engines that claim paths which go up first and down after that: the place of each switch in the order that says
+    /// which end of a link is the upper one, the uppermost 0. It is a claim for the verifier to test.
+    pub order: Option<Arc<[u32]>>,
 }
 
 impl Routes {

@@ -128,7 +128,7 @@ impl RoutingEngine for DragonflyPlus {
 
 /// What the tables of `dragonfly-plus` are filled from.
 pub(super) fn basis_plus(graph: &SwitchGraph, input: &RoutingInput) -> Result<Basis, RoutingError> {
-    Ok(Basis { hops: up_global_down(graph)?, targets: Targets::new(graph, input) })
+    Ok(Basis { hops: up_global_down(graph)?, targets: Targets::new(graph, input), order: None })
 }
 
 /// The best arcs up, over a global link and down.

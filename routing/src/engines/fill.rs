@@ -7,6 +7,8 @@
 //! switch's ports, the choices are numbered in that order and there are no slots. Cost: one step an entry, a
 //! look-up only where many rows deal by one [`Patterns`].
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use super::next_hops::{NextHops, RowChoices, TARGETS};
@@ -22,12 +24,14 @@ pub(crate) struct Basis {
     pub hops: NextHops,
     /// What is spread over them.
     pub targets: Targets,
+    /// [`Routes::order`] of the tables.
+    pub order: Option<Arc<[u32]>>,
 }
 
 impl Basis {
     /// The tables.
     pub(crate) fn routes(&self, engine: &str, graph: &SwitchGraph) -> Routes {
-        let mut routes = Routes::empty(engine, graph);
+        let mut routes = Routes { order: self.order.clone(), ..Routes::empty(engine, graph) };
         fill(graph, &self.targets, &self.hops, &mut routes.lfts);
         routes
     }

@@ -66,7 +66,8 @@ pub(super) fn basis(
         ranks.join(graph);
         hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc), earlier);
     }
-    Ok(Basis { hops, targets: Targets::with_levels(graph, &ranks.levels(), input) })
+    let targets = Targets::with_levels(graph, &ranks.levels(), input);
+    Ok(Basis { hops, targets, order: Some(ranks.order()) })
 }
 
 /// What makes a fabric without any level above the hosts no tree: two switches with hosts that are linked.

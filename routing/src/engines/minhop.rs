@@ -36,7 +36,7 @@ pub(super) fn basis(
     earlier: Option<Earlier<'_>>,
 ) -> Result<Basis, RoutingError> {
     let hops = NextHops::shortest(graph, input.arc_weights(graph), earlier);
-    Ok(Basis { hops, targets: Targets::new(graph, input) })
+    Ok(Basis { hops, targets: Targets::new(graph, input), order: None })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
 
 use mad::types::Guid;
 
@@ -107,6 +108,17 @@ impl Ranks {
             }
         }
         self.place = places(&order);
+    }
+
+    /// The place of each switch in the order, the uppermost 0.
+    pub(crate) fn order(&self) -> Arc<[u32]> {
+        self.place.clone().into()
+    }
+
+    /// The order upside down.
+    pub(crate) fn order_reversed(&self) -> Arc<[u32]> {
+        let last = self.place.len().saturating_sub(1) as u32;
+        self.place.iter().map(|place| last - place).collect()
     }
 
     /// Which way arc number `arc` points.

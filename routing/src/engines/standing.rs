@@ -81,7 +81,7 @@ fn route(
     let basis = make(graph, input, earlier)?;
     let routes = match &links {
         Some((standing, links)) => {
-            let mut routes = Routes::empty(engine.name(), graph);
+            let mut routes = Routes { order: basis.order.clone(), ..Routes::empty(engine.name(), graph) };
             routes.lfts = standing.lfts.clone();
             refill(graph, (&standing.basis, &standing.graph), &basis, links, &mut routes.lfts);
             routes

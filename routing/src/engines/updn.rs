@@ -51,7 +51,8 @@ pub(super) fn basis(
         ranks.join(graph);
         hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc), earlier);
     }
-    Ok(Basis { hops, targets: Targets::with_levels(graph, &ranks.levels(), input) })
+    let targets = Targets::with_levels(graph, &ranks.levels(), input);
+    Ok(Basis { hops, targets, order: Some(ranks.order()) })
 }
 
 /// The engine `dnup`.
@@ -89,7 +90,8 @@ pub(super) fn basis_from_hosts(
     };
     let hops = NextHops::up_down(graph, &turned, earlier);
     check_hosts("dnup", "no legal path leads between switches", graph, &hops)?;
-    Ok(Basis { hops, targets: Targets::with_levels(graph, &ranks.rank, input) })
+    let targets = Targets::with_levels(graph, &ranks.rank, input);
+    Ok(Basis { hops, targets, order: Some(ranks.order_reversed()) })
 }
 
 #[cfg(test)]

@@ -5,14 +5,18 @@
 //! - Credit loops: the channel dependency graph (Dally, Seitz 1987) over (link, VL), with SLs and SL-to-VL tables applied,
 //!   is acyclic; otherwise a shortest cycle is named. Once for traffic between hosts, once with everything that can be
 //!   sent, management traffic from and to switches included.
-//! - Balance: routes between hosts over every link between switches.
+//! - Legality ([`legality`]): where the tables come with an order of switches, no turn from down to up.
+//! - Balance: routes between hosts over every link between switches, over all and by tier.
 //!
 //! Cost: O(LIDs · switches), in blocks of 64 LIDs (one LFT block: a cache line of each row) over all threads; hop counts
 //! by one breadth-first search for each (block, target switch); the cycle test is linear in channels and dependencies.
 
+mod balance;
 pub mod choices;
 mod cycle;
 mod dependencies;
+pub mod legality;
+pub mod lmc;
 pub mod mixture;
 mod network;
 mod report;
@@ -24,7 +28,9 @@ mod walk;
 
 use rayon::prelude::*;
 
-pub use report::{Balance, Channel, Counts, CreditLoop, Fault, FaultKind, Hop, Hops, Report};
+pub use balance::{Balance, Tier};
+pub use legality::{IllegalTurn, Legality};
+pub use report::{Channel, Counts, CreditLoop, Fault, FaultKind, Hop, Hops, Report};
 
 pub use standing::{Standing, check_from};
 

@@ -100,6 +100,15 @@ impl<'a> Network<'a> {
         self.graph.all_arcs()[arc as usize].to
     }
 
+    /// Hops from the nearest of `sources` to every switch, `u16::MAX` where there is no path.
+    pub(super) fn hops_from(&self, sources: &[SwitchIndex]) -> Vec<u16> {
+        let mut hops = vec![u16::MAX; self.graph.switch_count()];
+        let mut queue = sources.to_vec();
+        queue.iter().for_each(|s| hops[*s as usize] = 0);
+        self.widen(&mut hops, &mut queue);
+        hops
+    }
+
     /// Hops from every switch to `target`, `u16::MAX` where there is no path, and in `queue` the switches that have one in
     /// order of rising hops. Links are taken to work both ways.
     pub(super) fn distances(&self, target: SwitchIndex, distance: &mut Vec<u16>, queue: &mut Vec<u32>) {
@@ -108,12 +117,17 @@ impl<'a> Network<'a> {
         distance[target as usize] = 0;
         queue.clear();
         queue.push(target);
+        self.widen(distance, queue);
+    }
+
+    /// Goes on from the switches in `queue`, whose hops are known, to all others.
+    fn widen(&self, hops: &mut [u16], queue: &mut Vec<SwitchIndex>) {
         let mut head = 0;
         while let Some(&at) = queue.get(head) {
             head += 1;
-            let next = distance[at as usize] + 1;
+            let next = hops[at as usize] + 1;
             for arc in self.graph.arcs(at) {
-                let there = &mut distance[arc.to as usize];
+                let there = &mut hops[arc.to as usize];
                 if *there == u16::MAX {
                     *there = next;
                     queue.push(arc.to);

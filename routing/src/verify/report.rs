@@ -6,8 +6,10 @@ use mad::types::Guid;
 use serde::Serialize;
 
 use super::Options;
+use super::balance::{self, Balance, Tier};
 use super::cycle::{self, Order};
 use super::dependencies::{Dependencies, Lanes};
+use super::legality::{self, Legality};
 use super::network::{Exit, Network};
 use super::walk::Tally;
 use crate::fabric::SwitchIndex;
@@ -94,23 +96,6 @@ pub struct Hops {
     pub extra: u64,
 }
 
-/// Routes between hosts over the links between switches, each direction for itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Balance {
-    /// Directed links.
-    pub links: usize,
-    /// Links without any route.
-    pub unused: usize,
-    /// Fewest routes over a link.
-    pub min: u32,
-    /// Mean.
-    pub mean: f64,
-    /// Most routes over a link.
-    pub max: u32,
-    /// Standard deviation.
-    pub stddev: f64,
-}
-
 /// A link in one direction with a VL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Channel {
@@ -159,8 +144,12 @@ pub struct Report {
     pub stray_entries: u64,
     /// Hop counts.
     pub hops: Hops,
-    /// Balance.
+    /// Balance of all links between switches.
     pub balance: Balance,
+    /// Balance by tier.
+    pub tiers: Vec<Tier>,
+    /// Turns from down to up, where the tables come with an order of switches.
+    pub legality: Option<Legality>,
     /// VLs that occur.
     pub vls: usize,
     /// Hops of hosts' packets on a VL that the link does not have.
@@ -178,12 +167,17 @@ pub struct Report {
 impl Report {
     /// Whether nothing is wrong.
     pub fn is_right(&self) -> bool {
-        self.reaches_all() && self.bad_vls == 0 && self.is_free_of_credit_loops()
+        self.reaches_all() && self.bad_vls == 0 && self.is_legal() && self.is_free_of_credit_loops()
     }
 
     /// Whether every LID is reached from every switch that the fabric connects it with.
     pub fn reaches_all(&self) -> bool {
         self.faults.iter().all(|(_, count)| *count == 0)
+    }
+
+    /// Whether no packet between hosts turns from down to up, where that is claimed.
+    pub fn is_legal(&self) -> bool {
+        self.legality.as_ref().is_none_or(|legality| legality.turns == 0)
     }
 
     /// Whether the traffic that counts is free of credit loops.
@@ -232,6 +226,12 @@ impl fmt::Display for Report {
         if self.bad_vls > 0 {
             write!(f, ", {} hops on a VL that the links do not have", self.bad_vls)?;
         }
+        if let Some(legality) = &self.legality {
+            match &legality.first {
+                Some(first) => write!(f, "; {} turns from down to up, first: {first}", legality.turns)?,
+                None => f.write_str("; no turn from down to up")?,
+            }
+        }
         match (&self.credit_loop, &self.management_credit_loop) {
             (Some(found), _) => write!(f, "; credit loop: {found}"),
             (None, Some(found)) => write!(f, "; credit loop with traffic of switches only: {found}"),
@@ -262,7 +262,9 @@ pub(super) fn make(
         first_fault: tally.first.map(|(lid, from, kind)| fault(network, routes, lid, from, kind)),
         stray_entries: tally.stray,
         hops: hops(tally),
-        balance: balance(&tally.load),
+        balance: Balance::of(&tally.load),
+        tiers: balance::tiers(network, &tally.load),
+        legality: legality::check(network, routes, lanes, &tally.hosts),
         vls: lanes.vls,
         bad_vls: tally.bad_vls,
         dependencies: tally.hosts.len(),
@@ -272,7 +274,7 @@ pub(super) fn make(
     }
 }
 
-fn hop(network: &Network<'_>, s: SwitchIndex, port: u8) -> Hop {
+pub(super) fn hop(network: &Network<'_>, s: SwitchIndex, port: u8) -> Hop {
     Hop { guid: network.graph.guid(s), name: network.graph.name(s).into(), port }
 }
 
@@ -305,23 +307,6 @@ fn hops(tally: &Tally) -> Hops {
         histogram: tally.histogram[..used].to_vec(),
         detours: tally.detours,
         extra: tally.extra_hops,
-    }
-}
-
-fn balance(load: &[u32]) -> Balance {
-    if load.is_empty() {
-        return Balance::default();
-    }
-    let links = load.len();
-    let mean = load.iter().map(|l| f64::from(*l)).sum::<f64>() / links as f64;
-    let variance = load.iter().map(|l| (f64::from(*l) - mean).powi(2)).sum::<f64>() / links as f64;
-    Balance {
-        links,
-        unused: load.iter().filter(|l| **l == 0).count(),
-        min: load.iter().copied().min().unwrap_or(0),
-        mean,
-        max: load.iter().copied().max().unwrap_or(0),
-        stddev: variance.sqrt(),
     }
 }
 

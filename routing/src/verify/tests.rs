@@ -21,7 +21,22 @@ fn a_fat_tree_is_right_and_every_figure_is_what_one_counts_by_hand() {
     assert_eq!((report.hops.longest, report.hops.detours), (2, 0));
     // Each leaf sends 4 hosts × 12 others over 4 links, and as much comes down.
     assert_eq!((report.balance.min, report.balance.max, report.balance.links), (12, 12, 32));
+    let tier = |from, to| Tier { from, to, balance: Balance { links: 16, ..report.balance } };
+    assert_eq!(report.tiers, [tier(0, 1), tier(1, 0)]);
     assert_eq!(report.credit_loop, None);
+}
+
+/// Three levels with the upper stage twice as wide as the traffic: each stage has figures of its own.
+#[test]
+fn tiers_are_told_apart() {
+    let (graph, routes) = routed(&testing::fat_tree(&[2, 2, 2], &[1, 2, 2], 0));
+    let report = check(&graph, &routes, Options::default());
+    let levels: Vec<_> = report.tiers.iter().map(|tier| (tier.from, tier.to)).collect();
+    assert_eq!(levels, [(0, 1), (1, 0), (1, 2), (2, 1)]);
+    // 8 hosts to 6 on other leaves over 8 links; to the 4 of the other half over 8 links.
+    let loads: Vec<_> = report.tiers.iter().map(|tier| (tier.balance.links, tier.balance.mean)).collect();
+    assert_eq!(loads, [(8, 6.0), (8, 6.0), (8, 4.0), (8, 4.0)]);
+    assert!(report.tiers[2].to_string().starts_with("level 1 to 2: 8 links, 0 unused, routes 4 to 4, mean 4.0"));
 }
 
 #[test]
