@@ -346,9 +346,33 @@ pub(crate) struct Verify {
     /// Topology, as for `rsm route`; with the LIDs that the tables are for
     #[arg(value_name = "TOPOLOGY")]
     pub(crate) topology: PathBuf,
-    /// Tables: opensm.fdbs, opensm-lfts.dump, or what dump_lfts prints
+    /// Tables: opensm.fdbs, opensm-lfts.dump, what dump_lfts prints, or routes.json of `rsm route`
     #[arg(long, value_name = "DUMP")]
     pub(crate) tables: PathBuf,
+    /// SL-to-VL tables: opensm-sl2vl.dump, outputs of `smpquery sl2vl`, or what `ibdmchk -d` takes
+    #[arg(long, value_name = "DUMP")]
+    pub(crate) sl2vl: Option<PathBuf>,
+    /// Service levels of paths, as `ibdmchk -c` takes them: lines GUID DLID SL
+    #[arg(long, value_name = "FILE")]
+    pub(crate) path_sl: Option<PathBuf>,
+    /// Multicast tables: opensm.mcfdbs
+    #[arg(long, value_name = "DUMP")]
+    pub(crate) multicast: Option<PathBuf>,
+    /// Members of multicast groups: lines MLID PORT-GUID [send-only] or MLID sl N [default: those the tables deliver to]
+    #[arg(long, value_name = "FILE", requires = "multicast")]
+    pub(crate) members: Option<PathBuf>,
+    /// Root switches (node GUIDs, one a line): paths between hosts must not turn from down to up
+    #[arg(long, value_name = "FILE")]
+    pub(crate) root_guids: Option<PathBuf>,
+    /// Ids for switches of one rank below the roots: lines of GUID ID
+    #[arg(long, value_name = "FILE", requires = "root_guids")]
+    pub(crate) ids: Option<PathBuf>,
+    /// Data VLs that the links have; a higher VL is a fault
+    #[arg(long, value_name = "1-15", default_value_t = 15, value_parser = clap::value_parser!(u8).range(1..=15))]
+    pub(crate) data_vls: u8,
+    /// Print balance by tier too
+    #[arg(long)]
+    pub(crate) tiers: bool,
     /// Count a credit loop that needs traffic of switches' management ports as a fault
     #[arg(long)]
     pub(crate) management: bool,

@@ -16,6 +16,7 @@ mod simulate;
 mod steering;
 #[cfg(feature = "verbs")]
 mod verbs;
+mod verify;
 
 use crate::args::{Cli, Command};
 use crate::failure::Outcome;
@@ -32,7 +33,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Load(args) => load::run(&args),
         Command::Query(args) => query::run(&args),
         Command::Route(args) => offline::route(&args),
-        Command::Verify(args) => offline::verify(&args),
+        Command::Verify(args) => verify::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Simulate(command) => simulate::run(&command),

@@ -1,6 +1,6 @@
-//! `rsm route` and `rsm verify`: the middle of the pipeline on files. Nothing here talks to a fabric.
+//! `rsm route`: the middle of the pipeline on files, and what other offline commands share. Nothing here talks to a fabric.
 //!
-//! Exit codes: 0 right, 1 faults found or no engine routed, 2 input that can't be used.
+//! Exit codes: 0 right, 1 faults found or no engine routed, 2 input that can't be used, too few VLs for the one engine included.
 
 use std::path::Path;
 use std::time::Instant;
@@ -10,15 +10,16 @@ use mad::types::{MulticastLid, PortNum};
 use routing::adaptive::Load;
 use routing::engines::{self, RoutingEngine, RoutingError, RoutingInput};
 use routing::fabric::{Fabric, SwitchGraph};
-use routing::formats::{self, counters, fdbs, flows, lfts, lst, mcfdbs, routes_json, tables};
+use routing::formats::{self, counters, fdbs, flows, lfts, lst, mcfdbs, routes_json, sl2vl, tables};
 use routing::multicast::{Branch, Member, Planner};
-use routing::routes::Routes;
+use routing::routes::{Routes, SlToVl};
+use routing::verify::lmc::{self, Disjointness};
 use routing::verify::{self, Options, Report, transition};
 use serde::Serialize;
 use simulations::generate;
 
 use super::{adaptive, steering};
-use crate::args::{Route, Verify};
+use crate::args::Route;
 use crate::failure::{Failure, Outcome, complain};
 use crate::out;
 
@@ -33,6 +34,8 @@ struct Judgement {
     /// Entries that differ from the tables in force, where these are given.
     moved: Option<usize>,
     report: Option<Report>,
+    /// How disjoint the paths of ports with several LIDs are.
+    lmc: Option<Disjointness>,
 }
 
 pub(super) fn route(args: &Route) -> Outcome {
@@ -56,14 +59,18 @@ pub(super) fn route(args: &Route) -> Outcome {
     for engine in chosen {
         let began = Instant::now();
         let routed = engine.route(&graph, &input);
+        if let (Err(lanes @ RoutingError::NotEnoughVls { .. }), [_]) = (&routed, &args.engine[..]) {
+            return Err(usage(format!("--data-vls {}: {lanes}", args.data_vls)));
+        }
         let milliseconds = began.elapsed().as_secs_f64() * 1e3;
         let options = Options { data_vls: args.data_vls, ..Options::default() };
         let report = routed.as_ref().ok().map(|routes| verify::check(&graph, routes, options));
         let refused = routed.as_ref().err().map(ToString::to_string);
         let in_force = input.tables.as_ref().zip(routed.as_ref().ok());
         let moved = in_force.map(|(old, new)| transition::check(&graph, &old.lfts, &new.lfts).entries);
+        let lmc = routed.as_ref().ok().and_then(|routes| lmc::disjointness(&graph, routes));
         let engine = engine.name().to_owned();
-        judgements.push(Judgement { engine, refused, milliseconds, moved, report });
+        judgements.push(Judgement { engine, refused, milliseconds, moved, report, lmc });
         if first.is_none() {
             first = routed.ok();
         }
@@ -105,31 +112,12 @@ impl Judgement {
         match (&self.refused, &self.report) {
             (None, Some(report)) => {
                 let moved = self.moved.map(|moved| format!("; {moved} entries differ from those in force"));
-                format!("{:9.2} ms  {report}{}", self.milliseconds, moved.unwrap_or_default())
+                let lmc = self.lmc.as_ref().map(|lmc| format!("; {lmc}")).unwrap_or_default();
+                format!("{:9.2} ms  {report}{lmc}{}", self.milliseconds, moved.unwrap_or_default())
             }
             (reason, _) => format!("refused       {}", reason.as_deref().unwrap_or("no reason given")),
         }
     }
-}
-
-pub(super) fn verify(args: &Verify) -> Outcome {
-    let fabric = topology(&args.topology)?;
-    let graph = SwitchGraph::new(&fabric);
-    if graph.destinations().is_empty() {
-        return Err(usage(format!(
-            "{}: no port has a LID, so no table can be checked against it",
-            args.topology.display()
-        )));
-    }
-    let routes = dumped(&args.tables, &graph)?;
-    let options = Options { management: args.management, ..Options::default() };
-    let report = verify::check(&graph, &routes, options);
-    if args.json {
-        out::json(&report)?;
-    } else {
-        out::line(&report.to_string())?;
-    }
-    if report.is_right() { Ok(()) } else { Err(Failure::Reported) }
 }
 
 /// A topology to route; gets LIDs when no port has one.
@@ -145,11 +133,16 @@ pub(super) fn routable(path: &Path) -> Outcome<(Fabric, SwitchGraph)> {
     Ok((fabric, graph))
 }
 
+/// The content of a file, with what is no text replaced.
+pub(super) fn text(path: &Path) -> Outcome<String> {
+    let bytes = std::fs::read(path).map_err(|error| usage(format!("{}: {error}", path.display())))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// Tables out of a dump.
 pub(super) fn dumped(path: &Path, graph: &SwitchGraph) -> Outcome<Routes> {
     let name = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|error| usage(format!("{name}: {error}")))?;
-    let read = tables::read(&name, &String::from_utf8_lossy(&bytes), graph).map_err(usage)?;
+    let read = tables::read(&name, &text(path)?, graph).map_err(usage)?;
     for warning in &read.warnings {
         complain(&format!("{name}: {warning}"));
     }
@@ -159,8 +152,7 @@ pub(super) fn dumped(path: &Path, graph: &SwitchGraph) -> Outcome<Routes> {
 /// A measured load: port counters or flows, whichever the file holds.
 fn load(path: &Path, fabric: &Fabric, graph: &SwitchGraph) -> Outcome<Load> {
     let name = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|error| usage(format!("{name}: {error}")))?;
-    let text = String::from_utf8_lossy(&bytes);
+    let text = text(path)?;
     if counters::are_in(&text) {
         Ok(Load::Counters(counters::read(&name, &text, graph).map_err(usage)?))
     } else {
@@ -168,7 +160,7 @@ fn load(path: &Path, fabric: &Fabric, graph: &SwitchGraph) -> Outcome<Load> {
     }
 }
 
-fn topology(path: &Path) -> Outcome<Fabric> {
+pub(super) fn topology(path: &Path) -> Outcome<Fabric> {
     let loaded = formats::load(path).map_err(usage)?;
     for warning in &loaded.warnings {
         complain(&format!("{}: {warning}", path.display()));
@@ -200,7 +192,9 @@ fn write_tables(directory: &Path, fabric: &Fabric, graph: &SwitchGraph, routes: 
         ("opensm.mcfdbs", mcfdbs::write(&all_hosts(graph))),
         ("routes.json", routes_json::write(graph, routes)),
     ];
-    for (name, text) in files {
+    let per_switch = matches!(routes.sl_to_vl, SlToVl::PerSwitch(_));
+    let sl2vl = per_switch.then(|| ("opensm-sl2vl.dump", sl2vl::write(graph, &routes.sl_to_vl)));
+    for (name, text) in files.into_iter().chain(sl2vl) {
         let path = directory.join(name);
         std::fs::write(&path, text).with_context(|| format!("{}", path.display()))?;
     }

@@ -11,3 +11,4 @@ mod output;
 mod rsm;
 mod simulate;
 mod traffic;
+mod verify;

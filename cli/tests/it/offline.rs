@@ -31,6 +31,8 @@ fn tables_of_every_engine_are_written_and_found_right() {
             // Without the SLs, which dumps of tables don't hold, dfsssp's tables on a torus do have a credit loop.
             assert_eq!(verified.out.contains("credit loop: "), engine == "dfsssp", "{}", verified.out);
         }
+        let verified = rsm(&["verify", &topology, "--tables", &format!("{directory}/routes.json")]);
+        assert_eq!(verified.code, Some(0), "{engine}, with its SLs: {verified:?}");
     }
 }
 

@@ -12,7 +12,8 @@ use crate::routes::{NO_PORT, Routes};
 /// Reads the dump for the switches of `graph`.
 ///
 /// # Errors
-/// A switch that the graph does not have, a port that the switch does not have (B27), a line that is none of the format.
+/// A switch that the graph does not have, a port that the switch does not have (B27), a line that is none of the format, a last
+/// table that is shorter than all others.
 pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, FormatError> {
     let mut tables = TableBuilder::new(graph);
     for (index, line) in text.lines().enumerate() {
@@ -29,6 +30,7 @@ pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, Forma
             return Err(at.error("`0xLID : port : hops : optimal`, or `dump_ucast_routes: Switch 0x…`"));
         }
     }
+    tables.expect_all_lids(file)?;
     tables.finish(file)
 }
 

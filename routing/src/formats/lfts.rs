@@ -12,7 +12,8 @@ use crate::routes::{NO_PORT, Routes};
 /// Reads either form for the switches of `graph`.
 ///
 /// # Errors
-/// A switch that the graph does not have, a port that the switch does not have (B27), an entry before any heading.
+/// A switch that the graph does not have, a port that the switch does not have (B27), an entry before any heading, a last table
+/// without the line that ends the others.
 pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, FormatError> {
     let mut tables = TableBuilder::new(graph);
     let mut multicast = false;
@@ -35,8 +36,11 @@ pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, Forma
             at.blanks();
             let port = at.number("a port number", u64::MAX)?;
             tables.entry(lid, port, &start)?;
+        } else if rest.ends_with("lids dumped") && !multicast {
+            tables.end();
         }
     }
+    tables.expect_end(file)?;
     tables.finish(file)
 }
 

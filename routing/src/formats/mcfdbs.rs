@@ -6,6 +6,7 @@ use std::fmt::{self, Write};
 use mad::types::{Guid, MulticastLid, PortNum};
 
 use super::error::{Cursor, FormatError};
+use crate::fabric::SwitchGraph;
 
 /// For each switch, by NodeGUID, the ports that each multicast LID goes out of.
 pub type MulticastTables = BTreeMap<Guid, BTreeMap<MulticastLid, BTreeSet<PortNum>>>;
@@ -16,12 +17,71 @@ pub type MulticastTables = BTreeMap<Guid, BTreeMap<MulticastLid, BTreeSet<PortNu
 /// A line that is none of the format, an MLID outside 0xC000 to 0xFFFE, a port above 254, entries before a heading.
 pub fn read(file: &str, text: &str) -> Result<MulticastTables, FormatError> {
     let mut tables = MulticastTables::new();
-    let mut current: Option<&mut BTreeMap<MulticastLid, BTreeSet<PortNum>>> = None;
+    lines(file, text, &mut |entry, _| {
+        match entry {
+            Entry::Switch(guid) => drop(tables.entry(guid).or_default()),
+            Entry::Port(guid, mlid, port) => {
+                tables.entry(guid).or_default().entry(mlid).or_default().insert(PortNum(port));
+            }
+        }
+        Ok(())
+    })?;
+    Ok(tables)
+}
+
+/// Reads the dump for the switches of `graph`.
+///
+/// # Errors
+/// As [`read`]; a switch that the graph does not have, a port that the switch does not have.
+pub fn read_for(
+    file: &str,
+    text: &str,
+    graph: &SwitchGraph,
+) -> Result<crate::multicast::MulticastTables, FormatError> {
+    let mut tables = crate::multicast::MulticastTables::new(graph.switch_count());
+    lines(file, text, &mut |entry, at| {
+        let (Entry::Switch(guid) | Entry::Port(guid, ..)) = entry;
+        let switch = graph.find(guid).ok_or_else(|| {
+            at.error_with(format!("switch {guid}"), "the NodeGUID of a switch of this topology")
+        })?;
+        if let Entry::Port(_, mlid, port) = entry {
+            let most = graph.num_ports(switch);
+            if port > most {
+                let found = format!("port {port} of switch \"{}\"", graph.name(switch));
+                return Err(at.error_with(found, format!("a port from 0 to {most}")));
+            }
+            let mut ports = tables.ports(switch, mlid);
+            ports.insert(port);
+            tables.set_ports(switch, mlid, ports);
+        }
+        Ok(())
+    })?;
+    Ok(tables)
+}
+
+/// What a place in the dump says.
+#[derive(Clone, Copy)]
+enum Entry {
+    /// The table of a switch begins.
+    Switch(Guid),
+    /// The switch copies packets for an MLID to a port.
+    Port(Guid, MulticastLid, u8),
+}
+
+fn lines(
+    file: &str,
+    text: &str,
+    take: &mut dyn FnMut(Entry, &Cursor<'_>) -> Result<(), FormatError>,
+) -> Result<(), FormatError> {
+    let mut current = None;
     for (index, line) in text.lines().enumerate() {
         let mut at = Cursor::new(file, index + 1, line);
         at.blanks();
         if at.take("Switch 0x") {
-            current = Some(tables.entry(Guid(at.hex("a GUID")?)).or_default());
+            let place = at;
+            let guid = Guid(at.hex("a GUID")?);
+            current = Some(guid);
+            take(Entry::Switch(guid), &place)?;
         } else if at.rest().starts_with("0x") {
             let start = at;
             at.take("0x");
@@ -30,26 +90,28 @@ pub fn read(file: &str, text: &str) -> Result<MulticastTables, FormatError> {
             let mlid = mlid.ok_or_else(|| start.error("a multicast LID, 0xC000 to 0xFFFE"))?;
             at.blanks();
             at.expect(":")?;
-            let table = current.as_deref_mut().ok_or_else(|| start.error("`Switch 0x…` first"))?;
-            table.entry(mlid).or_default().extend(ports(at)?);
+            let guid = current.ok_or_else(|| start.error("`Switch 0x…` first"))?;
+            ports(at, &mut |port, place| take(Entry::Port(guid, mlid, port), place))?;
         } else if !at.rest().is_empty() && !at.rest().starts_with(['#', 'L']) {
             return Err(at.error("`Switch 0x…` or `0xMLID : 0xPORT …`"));
         }
     }
-    Ok(tables)
+    Ok(())
 }
 
-fn ports(mut at: Cursor<'_>) -> Result<BTreeSet<PortNum>, FormatError> {
-    let mut ports = BTreeSet::new();
+fn ports(
+    mut at: Cursor<'_>,
+    take: &mut dyn FnMut(u8, &Cursor<'_>) -> Result<(), FormatError>,
+) -> Result<(), FormatError> {
     loop {
         at.blanks();
         if at.rest().is_empty() {
-            return Ok(ports);
+            return Ok(());
         }
         let start = at;
         at.expect("0x")?;
         let port = u8::try_from(at.hex("a port")?).ok().filter(|p| *p < 255);
-        ports.insert(PortNum(port.ok_or_else(|| start.error("a port, 0x000 to 0x0FE"))?));
+        take(port.ok_or_else(|| start.error("a port, 0x000 to 0x0FE"))?, &start)?;
     }
 }
 

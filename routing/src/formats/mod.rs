@@ -16,7 +16,10 @@ pub mod json;
 pub mod lfts;
 pub mod lst;
 pub mod mcfdbs;
+pub mod members;
+pub mod path_sl;
 pub mod routes_json;
+pub mod sl2vl;
 pub mod steering;
 pub mod tables;
 #[cfg(test)]

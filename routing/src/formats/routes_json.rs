@@ -1,11 +1,13 @@
 //! Routes as JSON for programs: the tables, and with them what the text dumps of unicast tables have no room for, service
-//! levels and SL-to-VL tables.
+//! levels and SL-to-VL tables; written and read.
 
 use mad::types::Guid;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::error::FormatError;
+use super::tables::Tables;
 use crate::fabric::{SwitchGraph, SwitchIndex};
-use crate::routes::{PathSl, Routes, SlToVl};
+use crate::routes::{LftMatrix, NO_PORT, PathSl, Routes, SlToVl};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -15,6 +17,9 @@ struct Document<'a> {
     switches: Vec<Switch<'a>>,
     sl: Sl<'a>,
     sl_to_vl: Mapping<'a>,
+    /// Place of each switch in the order that up/down paths keep, where the engine claims it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    order: Option<&'a [u32]>,
 }
 
 #[derive(Serialize)]
@@ -66,7 +71,193 @@ pub fn write(graph: &SwitchGraph, routes: &Routes) -> String {
             SlToVl::Uniform(map) => Mapping::Uniform(map),
             SlToVl::PerSwitch(tables) => Mapping::PerSwitch(tables),
         },
+        order: routes.order.as_deref(),
     };
     // Numbers, texts and lists always have a form in JSON.
     serde_json::to_string(&document).unwrap_or_default() + "\n"
+}
+
+#[derive(Deserialize)]
+struct Stored {
+    engine: String,
+    vls: u8,
+    switches: Vec<StoredSwitch>,
+    sl: StoredSl,
+    sl_to_vl: StoredMapping,
+    #[serde(default)]
+    order: Option<Vec<u32>>,
+}
+
+#[derive(Deserialize)]
+struct StoredSwitch {
+    guid: Guid,
+    lft: Vec<u8>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum StoredSl {
+    Default,
+    ByDestination(Vec<u8>),
+    BySourceSwitch(Vec<Vec<u8>>),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum StoredMapping {
+    Identity,
+    Uniform([u8; 16]),
+    PerSwitch(Vec<Vec<[u8; 16]>>),
+}
+
+/// Reads the document for the switches of `graph`.
+///
+/// # Errors
+/// JSON that does not parse (with line and column) or has another layout; switches or ports that the graph does not have, SLs
+/// or VLs above 15, lists of another length than there are switches.
+pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, FormatError> {
+    let stored: Stored = serde_json::from_str(text).map_err(|error| FormatError {
+        file: file.into(),
+        line: error.line(),
+        column: error.column(),
+        found: error.to_string(),
+        expected: "the routes.json that `rsm route -o` writes".into(),
+    })?;
+    let wrong = |found: String, expected: &str| FormatError::file(file, found, expected);
+    let mut rows = Vec::with_capacity(stored.switches.len());
+    let mut named = vec![false; graph.switch_count()];
+    let mut top = graph.top_lid();
+    for (number, switch) in stored.switches.iter().enumerate() {
+        let found = graph.find(switch.guid).filter(|s| !std::mem::replace(&mut named[*s as usize], true));
+        let s = found.ok_or_else(|| {
+            wrong(format!("switches[{number}], {}", switch.guid), "each switch of this topology once")
+        })?;
+        let ports = graph.num_ports(s);
+        if let Some(lid) = switch.lft.iter().position(|port| *port > ports && *port != NO_PORT) {
+            let found =
+                format!("switches[{number}].lft[{lid}], port {} of \"{}\"", switch.lft[lid], graph.name(s));
+            return Err(wrong(found, &format!("a port from 0 to {ports}, or 255 for none")));
+        }
+        if switch.lft.len() > 0xc000 {
+            return Err(wrong(
+                format!("switches[{number}].lft, {} entries", switch.lft.len()),
+                "at most 49152",
+            ));
+        }
+        top = top.max(switch.lft.len().saturating_sub(1) as u16);
+        rows.push(s);
+    }
+    let mut routes = Routes::empty(&stored.engine, graph);
+    routes.vls = stored.vls;
+    routes.lfts = LftMatrix::new(graph.switch_count(), top);
+    for (s, switch) in rows.iter().zip(&stored.switches) {
+        routes.lfts.row_mut(*s)[..switch.lft.len()].copy_from_slice(&switch.lft);
+    }
+    let sl_fits = |what: String, row: &[u8]| match row.iter().find(|sl| **sl > 15 && **sl != NO_PORT) {
+        Some(sl) => Err(wrong(format!("{what}, SL {sl}"), "SLs from 0 to 15, or 255 for none")),
+        None => Ok(()),
+    };
+    let count = rows.len();
+    routes.sl = match stored.sl {
+        StoredSl::Default => PathSl::Default,
+        StoredSl::ByDestination(table) => {
+            sl_fits("sl".into(), &table)?;
+            PathSl::ByDestination(table)
+        }
+        StoredSl::BySourceSwitch(table) if table.len() == count => {
+            let mut matrix = LftMatrix::filled(graph.switch_count(), top, NO_PORT);
+            for (number, (s, row)) in rows.iter().zip(&table).enumerate() {
+                sl_fits(format!("sl[{number}]"), row)?;
+                let into = matrix.row_mut(*s);
+                let length = row.len().min(into.len());
+                into[..length].copy_from_slice(&row[..length]);
+            }
+            PathSl::BySourceSwitch(matrix)
+        }
+        StoredSl::BySourceSwitch(table) => {
+            return Err(wrong(
+                format!("sl, {} lists", table.len()),
+                &format!("one for each of {count} switches"),
+            ));
+        }
+    };
+    routes.sl_to_vl = match stored.sl_to_vl {
+        StoredMapping::Identity => SlToVl::Identity,
+        StoredMapping::Uniform(map) => SlToVl::Uniform(map),
+        StoredMapping::PerSwitch(tables) if tables.len() == count => {
+            let mut all = vec![Vec::new(); graph.switch_count()];
+            for (s, table) in rows.iter().zip(tables) {
+                all[*s as usize] = table;
+            }
+            SlToVl::PerSwitch(all)
+        }
+        StoredMapping::PerSwitch(tables) => {
+            let found = format!("sl_to_vl, {} lists", tables.len());
+            return Err(wrong(found, &format!("one for each of {count} switches")));
+        }
+    };
+    if let Some(order) = stored.order {
+        if order.len() != count {
+            let found = format!("order, {} places", order.len());
+            return Err(wrong(found, &format!("one for each of {count} switches")));
+        }
+        // Switches that the file does not name come last: nothing is said of them.
+        let mut places = vec![u32::MAX; graph.switch_count()];
+        rows.iter().zip(order).for_each(|(s, place)| places[*s as usize] = place);
+        routes.order = Some(places.into());
+    }
+    let missing = named.iter().filter(|named| !**named).count();
+    let warning = format!("{file}: {missing} of {} switches have no table", named.len());
+    Ok(Tables { routes, warnings: if missing > 0 { vec![warning] } else { Vec::new() } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engines::{RoutingInput, by_name};
+    use crate::fabric::testing;
+
+    #[test]
+    fn what_every_engine_writes_is_read_back() {
+        let graph = SwitchGraph::new(&testing::torus(&[4, 4], 1, 0));
+        let input = RoutingInput { data_vls: 8, ..RoutingInput::default() };
+        for engine in ["minhop", "updn", "dfsssp", "lash", "nue", "torus-2qos"] {
+            let routes = by_name(engine).unwrap().route(&graph, &input).unwrap();
+            let read = read("r", &write(&graph, &routes), &graph).unwrap();
+            assert!(read.warnings.is_empty());
+            assert_eq!(read.routes, routes, "{engine}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let graph = SwitchGraph::new(&testing::torus(&[4], 1, 0));
+        let routes = by_name("minhop").unwrap().route(&graph, &RoutingInput::default()).unwrap();
+        let text = write(&graph, &routes);
+        let said = |from: &str, to: &str| {
+            assert!(text.contains(from), "{from}");
+            read("r", &text.replacen(from, to, 1), &graph).unwrap_err().to_string()
+        };
+        let guid = graph.guid(0).to_string();
+        assert!(said("}", "").starts_with("r:1:"), "truncated or torn: the place");
+        assert!(
+            said(&guid, "0x0000000000000099")
+                .contains("switches[0], 0x0000000000000099, expected each switch")
+        );
+        assert!(
+            said("[255,", "[99,")
+                .contains("switches[0].lft[0], port 99 of \"S1\", expected a port from 0 to")
+        );
+        assert!(
+            said("\"default\"", "{\"by-destination\":[16]}").contains("sl, SL 16, expected SLs from 0 to 15")
+        );
+        assert!(
+            said("\"default\"", "{\"by-source-switch\":[[0]]}")
+                .contains("sl, 1 lists, expected one for each of 4")
+        );
+        assert!(
+            said("\"identity\"", "{\"per-switch\":[]}")
+                .contains("sl_to_vl, 0 lists, expected one for each of 4")
+        );
+    }
 }

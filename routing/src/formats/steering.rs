@@ -53,7 +53,7 @@ impl Line<'_> {
         self.word(index, "a port from 1 to 254", parse)
     }
 
-    fn ends_after(&self, words: usize) -> Result<(), FormatError> {
+    pub(super) fn ends_after(&self, words: usize) -> Result<(), FormatError> {
         match self.words.get(words) {
             Some((column, word)) => Err(self.error(*column, format!("`{word}`"), "the end of the line")),
             None => Ok(()),

@@ -4,7 +4,7 @@ use mad::types::{Guid, PortNum};
 use rustc_hash::FxHashMap;
 
 use super::error::{Cursor, FormatError};
-use super::{fdbs, lfts};
+use super::{fdbs, lfts, routes_json};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::{LFT_BLOCK, LftMatrix, NO_PORT, Routes};
 
@@ -17,11 +17,14 @@ pub struct Tables {
     pub warnings: Vec<String>,
 }
 
-/// Reads a dump of unicast tables: `opensm.fdbs`, `opensm-lfts.dump`, or what dump_lfts or dump_fts print.
+/// Reads a dump of unicast tables: `opensm.fdbs`, `opensm-lfts.dump`, what dump_lfts or dump_fts print, or our `routes.json`.
 ///
 /// # Errors
-/// Neither; or as [`fdbs::read`] and [`lfts::read`].
+/// None of these; or as [`fdbs::read`], [`lfts::read`] and [`routes_json::read`].
 pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, FormatError> {
+    if text.trim_start().starts_with('{') {
+        return routes_json::read(file, text, graph);
+    }
     let is_fdbs = |line: &str| line.contains("Switch 0x") && !line.starts_with("Unicast");
     for line in text.lines().take(1000) {
         if line.starts_with("Unicast lids") {
@@ -34,7 +37,7 @@ pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, Forma
     Err(FormatError::file(
         file,
         "no line that begins the table of a switch",
-        "opensm.fdbs (`dump_ucast_routes: Switch 0x…`) or a dump of LFTs (`Unicast lids …`)",
+        "opensm.fdbs (`dump_ucast_routes: Switch 0x…`), a dump of LFTs (`Unicast lids …`) or routes.json",
     ))
 }
 
@@ -48,6 +51,10 @@ pub(super) struct TableBuilder<'g> {
     unknown_lids: usize,
     first_unknown: String,
     owned: Vec<bool>,
+    /// Lines that end a table.
+    ends: usize,
+    /// The line that the table begun last starts in.
+    began: usize,
 }
 
 impl<'g> TableBuilder<'g> {
@@ -66,6 +73,8 @@ impl<'g> TableBuilder<'g> {
             unknown_lids: 0,
             first_unknown: String::new(),
             owned,
+            ends: 0,
+            began: 0,
         }
     }
 
@@ -78,6 +87,42 @@ impl<'g> TableBuilder<'g> {
             return Err(at.error_with(format!("switch {guid} a second time"), "one table for each switch"));
         }
         self.current = Some(switch);
+        self.began = at.line();
+        Ok(())
+    }
+
+    /// The table begun last is at its end.
+    pub(super) fn end(&mut self) {
+        self.ends += 1;
+        self.current = None;
+    }
+
+    /// That the file ends within a table.
+    fn cut_off(&self, file: &str, switch: SwitchIndex, expected: String) -> FormatError {
+        let found = format!("the file ends within the table of switch \"{}\"", self.graph.name(switch));
+        FormatError { line: self.began, ..FormatError::file(file, found, expected) }
+    }
+
+    /// For dumps that have a line after each table: the last has one too.
+    pub(super) fn expect_end(&self, file: &str) -> Result<(), FormatError> {
+        match self.current {
+            Some(switch) if self.ends > 0 => Err(self.cut_off(
+                file,
+                switch,
+                "`… lids dumped` after each table, as after those before".into(),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// For dumps that have a line for each LID in each table: the last has as many as the shortest of the others.
+    pub(super) fn expect_all_lids(&self, file: &str) -> Result<(), FormatError> {
+        let Some(last) = self.current else { return Ok(()) };
+        let others = self.rows.iter().zip(0..).filter(|(row, s)| *s != last && !row.is_empty());
+        let least = others.map(|(row, _)| row.len()).min().unwrap_or(0);
+        if self.rows[last as usize].len() < least {
+            return Err(self.cut_off(file, last, format!("LIDs up to {}, as in the others", least - 1)));
+        }
         Ok(())
     }
 

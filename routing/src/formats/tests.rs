@@ -167,9 +167,26 @@ fn b27_tables_that_do_not_fit_are_refused_with_their_line() {
             format!("dump_ucast_routes: Switch {guid}\nnonsense\n"),
             "t:2:1: found `nonsense`, expected `0xLID : port : hops : optimal`, or `dump_ucast_routes: Switch 0x…`",
         ),
+        // Torn off: the last table is shorter than the others, or lacks the line that ends them.
+        (
+            format!(
+                "dump_ucast_routes: Switch {guid}\n0x0001 : 001  : 01   : yes\n0x0002 : 002  : 01   : yes\n\
+                 dump_ucast_routes: Switch {}\n0x0001 : 001  : 01   : yes\n",
+                graph.guid(1)
+            ),
+            "t:4: the file ends within the table of switch \"S2\", expected LIDs up to 2, as in the others",
+        ),
+        (
+            format!(
+                "Unicast lids [0x0-0x3] of switch Lid 1 guid {guid} (S1):\n0x0001 001 : ()\n1 valid lids dumped \n\
+                 Unicast lids [0x0-0x3] of switch Lid 2 guid {} (S2):\n0x0001 001 : ()\n",
+                graph.guid(1)
+            ),
+            "t:4: the file ends within the table of switch \"S2\", expected `… lids dumped` after each table, as after those before",
+        ),
         (
             String::new(),
-            "t: no line that begins the table of a switch, expected opensm.fdbs (`dump_ucast_routes: Switch 0x…`) or a dump of LFTs (`Unicast lids …`)",
+            "t: no line that begins the table of a switch, expected opensm.fdbs (`dump_ucast_routes: Switch 0x…`), a dump of LFTs (`Unicast lids …`) or routes.json",
         ),
     ];
     for (text, message) in cases {

@@ -1,6 +1,6 @@
 //! The multicast forwarding tables of all switches, their difference in blocks, and the safe way from one to the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mad::types::MulticastLid;
 
@@ -60,6 +60,14 @@ impl MulticastTables {
         for table in &mut self.switches {
             table.remove(&(mlid.index() as u16));
         }
+    }
+
+    /// The groups with entries in any switch.
+    pub fn mlids(&self) -> BTreeSet<MulticastLid> {
+        let indices = self.switches.iter().flat_map(BTreeMap::keys);
+        indices
+            .filter_map(|index| MulticastLid::new(MulticastLid::MIN.get().saturating_add(*index)))
+            .collect()
     }
 
     /// The ports to which a switch copies packets for a group.

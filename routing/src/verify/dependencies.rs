@@ -23,6 +23,11 @@ pub(super) struct Lanes<'a> {
 
 impl<'a> Lanes<'a> {
     pub(super) fn new(network: &Network<'_>, routes: &'a Routes, data_vls: u8) -> Self {
+        Self::with_sls(network, routes, data_vls, 0)
+    }
+
+    /// The same where packets of the SLs in the set `more` occur too.
+    pub(super) fn with_sls(network: &Network<'_>, routes: &'a Routes, data_vls: u8, more: u16) -> Self {
         let uniform = match &routes.sl_to_vl {
             SlToVl::Identity => Some(std::array::from_fn(|sl| sl as u8)),
             SlToVl::Uniform(map) => Some(map.map(|vl| vl & 15)),
@@ -31,7 +36,13 @@ impl<'a> Lanes<'a> {
         let top_vl = uniform.map_or_else(
             || all_vls(&routes.sl_to_vl).filter(|vl| *vl < 15).max().unwrap_or(0),
             |map| {
-                used_sls(&routes.sl).filter(|sl| *sl < 16).map(|sl| map[usize::from(sl)]).max().unwrap_or(0)
+                let more = (0..16).filter(|sl| more >> sl & 1 == 1);
+                used_sls(&routes.sl)
+                    .chain(more)
+                    .filter(|sl| *sl < 16)
+                    .map(|sl| map[usize::from(sl)])
+                    .max()
+                    .unwrap_or(0)
             },
         );
         let graph = network.graph;

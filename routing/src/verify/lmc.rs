@@ -114,7 +114,8 @@ impl Sums {
     }
 
     fn spread(&self, figure: usize) -> Spread {
-        let spread = |(min, sum, max): (u32, u64, u32)| Spread { min, max, mean: sum as f64 / self.pairs as f64 };
+        let spread =
+            |(min, sum, max): (u32, u64, u32)| Spread { min, max, mean: sum as f64 / self.pairs as f64 };
         self.figures[figure].map(spread).unwrap_or_default()
     }
 }
@@ -131,7 +132,8 @@ pub fn disjointness(graph: &SwitchGraph, routes: &Routes) -> Option<Disjointness
         .map(|destination| to_one(&network, routes, destination))
         .reduce(Sums::default, Sums::merge);
     let links = |(_, lid, links): &(usize, u16, Vec<u32>)| {
-        let link = |arc: &u32| hop(&network, network.from[*arc as usize], graph.all_arcs()[*arc as usize].out_port);
+        let link =
+            |arc: &u32| hop(&network, network.from[*arc as usize], graph.all_arcs()[*arc as usize].out_port);
         (*lid, links.iter().map(link).collect())
     };
     Some(Disjointness {
@@ -157,7 +159,8 @@ fn to_one(network: &Network<'_>, routes: &Routes, destination: &Destination) -> 
             continue;
         };
         let (shared, common) = used_by(paths.iter().map(|path| path.iter().copied()), paths.len());
-        let inner = |path: &Vec<u32>| path[1..].iter().map(|arc| network.from[*arc as usize]).collect::<Vec<_>>();
+        let inner =
+            |path: &Vec<u32>| path[1..].iter().map(|arc| network.from[*arc as usize]).collect::<Vec<_>>();
         let (_, common_switches) = used_by(paths.iter().map(|path| inner(path).into_iter()), paths.len());
         if !common.is_empty() && sums.worst.as_ref().is_none_or(|(most, ..)| common.len() > *most) {
             sums.worst = Some((common.len(), destination.lid.get(), common.clone()));
@@ -243,9 +246,16 @@ mod tests {
         tied.lfts.row_mut(0)[high] = tied.lfts.row(0)[low];
         let found = measured(&graph, &tied);
         let (lid, links) = found.worst.clone().expect("one pair");
-        assert_eq!((lid, links[0].guid, links[0].port), (host.lid.get(), graph.guid(0), tied.lfts.row(0)[low]));
+        assert_eq!(
+            (lid, links[0].guid, links[0].port),
+            (host.lid.get(), graph.guid(0), tied.lfts.row(0)[low])
+        );
         // Up by one link; down the spine may still choose, but here has one way.
-        assert_eq!((found.common_links.max, found.common_switches.max, found.paths.min), (2, 1, 1), "{found}");
+        assert_eq!(
+            (found.common_links.max, found.common_switches.max, found.paths.min),
+            (2, 1, 1),
+            "{found}"
+        );
         assert!(found.to_string().contains("worst: all paths to LID"), "{found}");
         tied.lfts.row_mut(0)[high] = NO_PORT;
         assert_eq!(measured(&graph, &tied).broken, 1);

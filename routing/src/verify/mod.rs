@@ -18,6 +18,7 @@ mod dependencies;
 pub mod legality;
 pub mod lmc;
 pub mod mixture;
+pub mod multicast;
 mod network;
 mod report;
 mod standing;

@@ -36,7 +36,9 @@ fn tiers_are_told_apart() {
     // 8 hosts to 6 on other leaves over 8 links; to the 4 of the other half over 8 links.
     let loads: Vec<_> = report.tiers.iter().map(|tier| (tier.balance.links, tier.balance.mean)).collect();
     assert_eq!(loads, [(8, 6.0), (8, 6.0), (8, 4.0), (8, 4.0)]);
-    assert!(report.tiers[2].to_string().starts_with("level 1 to 2: 8 links, 0 unused, routes 4 to 4, mean 4.0"));
+    assert!(
+        report.tiers[2].to_string().starts_with("level 1 to 2: 8 links, 0 unused, routes 4 to 4, mean 4.0")
+    );
 }
 
 #[test]

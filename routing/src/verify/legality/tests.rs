@@ -30,7 +30,10 @@ fn a_turn_from_down_to_up_is_found_with_its_path() {
     let guids: Vec<_> = first.path.iter().map(|hop| hop.guid).collect();
     assert_eq!(guids, [0, spines[0].to, 1, spines[1].to, 2].map(|s| graph.guid(s)));
     let said = report.to_string();
-    assert!(said.contains("1 turns from down to up, first: LID") && said.contains("(down, then up)"), "{said}");
+    assert!(
+        said.contains("1 turns from down to up, first: LID") && said.contains("(down, then up)"),
+        "{said}"
+    );
 }
 
 /// Tables from anywhere are judged by roots that the operator names.
@@ -61,7 +64,9 @@ fn engines_keep_the_order_that_they_claim() {
     for (name, fabric) in random_fabrics() {
         let graph = SwitchGraph::new(&fabric);
         for engine in ["updn", "dnup", "ftree"] {
-            let Ok(routes) = by_name(engine).unwrap().route(&graph, &RoutingInput::default()) else { continue };
+            let Ok(routes) = by_name(engine).unwrap().route(&graph, &RoutingInput::default()) else {
+                continue;
+            };
             let report = check(&graph, &routes, Options::default());
             assert_eq!(report.legality, Some(Legality::default()), "{engine} on {name}: {report}");
             claims += 1;

@@ -1,0 +1,187 @@
+//! `rsm verify` with what stands beside the unicast tables: SLs, SL-to-VL tables, multicast, roots.
+
+use std::path::{Path, PathBuf};
+
+use crate::rsm::{Said, rsm};
+
+/// The tables of one engine, as `rsm route -o` writes them.
+struct Written {
+    folder: tempfile::TempDir,
+}
+
+impl Written {
+    fn new(net: &str, engine: &str) -> Self {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/nets").join(net);
+        Self::of(path.to_str().expect("text"), engine)
+    }
+
+    /// Of a topology anywhere; a credit loop is no matter here.
+    fn of(path: &str, engine: &str) -> Self {
+        let folder = tempfile::tempdir().expect("folder");
+        let routed = rsm(&["route", path, "--engine", engine, "-o", folder.path().to_str().expect("text")]);
+        assert!(routed.out.contains(" arrive from "), "{routed:?}");
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).expect("a dump")
+    }
+
+    fn write(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.path(name), text).expect("a file");
+        self.path(name).to_str().expect("text").to_owned()
+    }
+
+    fn verify(&self, tables: &str, more: &[&str]) -> Said {
+        let [topology, tables] = ["opensm-subnet.lst", tables].map(|name| self.path(name));
+        let mut args =
+            vec!["verify", topology.to_str().expect("text"), "--tables", tables.to_str().expect("text")];
+        args.extend(more);
+        rsm(&args)
+    }
+}
+
+#[test]
+fn multicast_tables_are_judged_with_and_without_a_list_of_members() {
+    let written = Written::new("tree36.net", "updn");
+    let dump = written.path("opensm.mcfdbs");
+    let dump = dump.to_str().expect("text");
+    let said = written.verify("opensm.fdbs", &["--multicast", dump]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("multicast: right: 1 groups"));
+
+    // The last switch loses its entry: its hosts are members of the list only.
+    let text = written.read("opensm.mcfdbs");
+    let cut = text.trim_end().rfind("0xC000").expect("an entry");
+    let broken = written.write("broken.mcfdbs", &text[..cut]);
+    let guids: Vec<String> = written
+        .read("opensm-subnet.lst")
+        .lines()
+        .filter(|line| line.starts_with("{ CA"))
+        .filter_map(|line| line.split("PortGUID:").nth(1)?.get(..16).map(str::to_owned))
+        .collect();
+    assert_eq!(guids.len(), 36);
+    let list: String = guids.iter().map(|guid| format!("0xC000 0x{guid}\n")).collect();
+    let members = written.write("members", &list);
+    let said = written.verify("opensm.fdbs", &["--multicast", &broken, "--members", &members]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(
+        said.out.contains("members not reached") && said.out.contains("first fault: MLID 0xC000"),
+        "{}",
+        said.out
+    );
+    let json = written.verify("opensm.fdbs", &["--multicast", &broken, "--members", &members, "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
+    assert_eq!(json["multicast"]["first_fault"]["kind"], "missing");
+
+    let odd = written.write("odd", "0xC000 0x99\n");
+    let said = written.verify("opensm.fdbs", &["--multicast", dump, "--members", &odd]);
+    assert!(
+        said.refused(2).ends_with(":1:8: `0x99`, expected the GUID of a port of this topology, or sl"),
+        "{said:?}"
+    );
+    let beyond = written.write("beyond", &text.replacen("0xC000 :", "0xC000 : 0x0FD ", 1));
+    let said = written.verify("opensm.fdbs", &["--multicast", &beyond]);
+    assert!(said.refused(2).contains("port 253 of switch"), "{said:?}");
+}
+
+#[test]
+fn tables_of_lanes_are_taken_from_dumps() {
+    let folder = tempfile::tempdir().expect("folder");
+    let net = folder.path().join("net");
+    let net = net.to_str().expect("text");
+    assert_eq!(rsm(&["generate", "torus", "5x5", "--hosts", "1", "-o", net]).code, Some(0));
+    let written = Written::of(net, "torus-2qos");
+    assert_eq!(written.verify("routes.json", &[]).code, Some(0));
+    let dump = written.path("opensm-sl2vl.dump");
+    let said = written.verify("routes.json", &["--sl2vl", dump.to_str().expect("text")]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    // All on one lane.
+    let one: String = written
+        .read("opensm-sl2vl.dump")
+        .lines()
+        .map(|line| match line.split_once(':') {
+            Some((ports, _)) if ports.starts_with(|c: char| c.is_ascii_digit()) => {
+                format!("{ports}: {}\n", ["0"; 16].join(" "))
+            }
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    let one = written.write("one", &one);
+    let said = written.verify("routes.json", &["--sl2vl", &one]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.out.contains("; credit loop: "), "{}", said.out);
+    let torn = written.write("torn", "Switch 0x0000000000000001, base LID 1\n");
+    let said = written.verify("routes.json", &["--sl2vl", &torn]);
+    assert!(
+        said.refused(2).contains(":1:10: switch 0x0000000000000001, expected the GUID of a switch"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn turns_are_judged_by_roots_and_balance_is_shown_by_tier() {
+    let written = Written::new("torus4x4.net", "minhop");
+    let json: serde_json::Value = serde_json::from_str(&written.read("routes.json")).expect("JSON");
+    let guid = json["switches"][0]["guid"].as_str().expect("a GUID");
+    let roots = written.write("roots", guid);
+    let said = written.verify("opensm.fdbs", &["--root-guids", &roots, "--tiers"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(
+        said.out.contains("turns from down to up, first: LID") && said.out.contains("(down, then up)"),
+        "{}",
+        said.out
+    );
+    assert!(said.out.contains("\nlevel 0 to 0: 64 links"), "{}", said.out);
+    let none = written.write("none", "0x99\n");
+    let said = written.verify("opensm.fdbs", &["--root-guids", &none]);
+    assert!(said.refused(2).contains("none of the 1 GUIDs is a switch of this topology"), "{said:?}");
+}
+
+#[test]
+fn input_that_is_torn_off_or_of_another_fabric_is_refused_with_its_place() {
+    let written = Written::new("tree36.net", "minhop");
+    for (name, tail) in
+        [("opensm.fdbs", "LIDs up to"), ("opensm-lfts.dump", "lids dumped"), ("routes.json", "routes.json")]
+    {
+        let text = written.read(name);
+        let lines: Vec<&str> = text.lines().collect();
+        let torn = if lines.len() > 1 {
+            lines[..lines.len() - 5].join("\n")
+        } else {
+            text[..text.len() / 2].to_owned()
+        };
+        written.write("torn", &torn);
+        let said = written.verify("torn", &[]);
+        let line = said.refused(2);
+        let place = line.split("torn:").nth(1).and_then(|rest| rest.split(':').next()?.parse::<usize>().ok());
+        assert!(place.is_some() && line.contains(tail), "{line}");
+    }
+    let text = written.read("opensm.fdbs").replacen(" : 001 ", " : 201 ", 1);
+    written.write("port", &text);
+    assert!(written.verify("port", &[]).refused(2).contains("port 201 of switch"));
+    // LIDs that nobody has do no harm, but are told.
+    let text = written.read("opensm-lfts.dump").replacen("0x0001 ", "0x7001 ", 1);
+    written.write("lid", &text);
+    let said = written.verify("lid", &[]);
+    assert!(
+        said.err.contains("1 entries are for LIDs that nobody has in this topology, first LID 28673 in line"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn an_engine_that_needs_more_lanes_says_how_many() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/nets/torus4x4.net");
+    let said = rsm(&["route", path.to_str().expect("text"), "--engine", "dfsssp", "--data-vls", "1"]);
+    let line = said.refused(2);
+    assert!(
+        line.starts_with("rsm: --data-vls 1: dfsssp: needs ")
+            && line.ends_with("virtual lanes, the links have 1"),
+        "{line}"
+    );
+}
