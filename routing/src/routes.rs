@@ -117,16 +117,15 @@ pub enum SlToVl {
 }
 
 impl SlToVl {
-    /// The VL of packets of `sl` (0 to 15) that come in by the first and go out by the second of two ports of a switch; 15 where
-    /// there is no table.
-    pub fn vl(&self, graph: &SwitchGraph, switch: SwitchIndex, (input, output): (u8, u8), sl: usize) -> u8 {
+    /// The VL of packets of `sl` (0 to 15) that come in by the first and go out by the second of two ports of a switch with
+    /// `num_ports` ports; 15 where there is no table.
+    pub fn vl(&self, switch: SwitchIndex, num_ports: u8, (input, output): (u8, u8), sl: usize) -> u8 {
         match self {
             Self::Identity => sl as u8,
-            Self::Uniform(map) => map[sl],
+            Self::Uniform(map) => map[sl] & 15,
             Self::PerSwitch(tables) => {
-                let place =
-                    usize::from(input) * (usize::from(graph.num_ports(switch)) + 1) + usize::from(output);
-                tables.get(switch as usize).and_then(|table| table.get(place)).map_or(15, |map| map[sl])
+                let place = usize::from(input) * (usize::from(num_ports) + 1) + usize::from(output);
+                tables.get(switch as usize).and_then(|table| table.get(place)).map_or(15, |map| map[sl] & 15)
             }
         }
     }

@@ -27,6 +27,10 @@ fn each_link_of_a_tree_is_played() {
         assert!(cost["connected"] == true && cost["right"] == true && cost["credit_loop"] == false, "{row}");
         assert!(cost["moved"].as_u64() >= cost["must_move"].as_u64(), "{row}");
         assert!(cost["must_move"].as_u64() > Some(0), "{row}");
+        assert!(
+            row["milliseconds"].as_f64() > Some(0.0)
+                && row["milliseconds_from_standing"].as_f64() > Some(0.0)
+        );
     }
     assert_eq!(said.err, "", "no progress bar where no terminal is");
 }
@@ -41,7 +45,11 @@ fn drawn_cases_are_the_same_in_a_table_and_as_values_with_commas() {
     let csv = failures(&[&args[..], &["--csv"]].concat());
     let lines: Vec<&str> = csv.out.lines().collect();
     assert_eq!(lines.len(), 1 + 6);
-    assert!(lines[0].starts_with("engine,failed,connected,hosts lost,right,ms,"), "{}", lines[0]);
+    assert!(
+        lines[0].starts_with("engine,failed,connected,hosts lost,right,ms,ms from standing,"),
+        "{}",
+        lines[0]
+    );
     for line in &lines[1..] {
         let failed = line.split('"').nth(1).expect("two names in quotes");
         assert!(table.out.contains(failed), "{failed}: {}", table.out);

@@ -210,7 +210,7 @@ pub fn write(graph: &SwitchGraph, sl_to_vl: &SlToVl) -> String {
             for input in std::iter::once(&0).chain(&ports) {
                 let _ = write!(out, "{input:<3} {output:<3} :");
                 for sl in 0..16 {
-                    let _ = write!(out, " {:<2}", sl_to_vl.vl(graph, s, (*input, *output), sl));
+                    let _ = write!(out, " {:<2}", sl_to_vl.vl(s, graph.num_ports(s), (*input, *output), sl));
                 }
                 out.push('\n');
             }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     fn at(read: &Read, graph: &SwitchGraph, s: SwitchIndex, ports: (u8, u8)) -> [u8; 16] {
-        std::array::from_fn(|sl| read.sl_to_vl.vl(graph, s, ports, sl))
+        std::array::from_fn(|sl| read.sl_to_vl.vl(s, graph.num_ports(s), ports, sl))
     }
 
     #[test]

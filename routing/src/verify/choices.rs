@@ -58,10 +58,19 @@ impl ChoiceReport {
 }
 
 /// Checks the choices for all LIDs of hosts, in each of `stages` by itself; packets of all of them may wait for one another.
-/// Of `routes` only the SL-to-VL tables count, and that its SLs lead to the highest VL of all that the stages name.
+/// Of `routes` only the SL-to-VL tables count, and which SLs occur.
 pub fn check(graph: &SwitchGraph, routes: &Routes, stages: &[&dyn Choices]) -> ChoiceReport {
+    check_between(graph, (routes, routes), stages)
+}
+
+/// The same while SL-to-VL tables are being written: those of either `old` or `new` may hold at any switch.
+pub(super) fn check_between(
+    graph: &SwitchGraph,
+    (old, new): (&Routes, &Routes),
+    stages: &[&dyn Choices],
+) -> ChoiceReport {
     let network = Network::new(graph);
-    let lanes = Lanes::new(&network, routes, 0);
+    let lanes = Lanes::either(&network, new, old);
     let hosts: Vec<&Destination> = graph.destinations().iter().filter(|d| d.host).collect();
     let share = hosts.len().div_ceil(rayon::current_num_threads() * 4).max(1);
     let mut tally = hosts
@@ -294,9 +303,7 @@ impl<'a> Judge<'a> {
                 for place in self.exits.offsets[s as usize]..self.exits.offsets[s as usize + 1] {
                     let arc = self.exits.arcs[place as usize];
                     for input in &network.host_ports[s as usize] {
-                        if let Some(vl) = self.vl(s, *input, arc, sl) {
-                            self.lanes_of[arc as usize][sl] |= 1 << vl;
-                        }
+                        self.lanes_of[arc as usize][sl] |= self.vls(s, *input, arc, sl);
                     }
                     self.queue.push(arc);
                 }
@@ -314,15 +321,17 @@ impl<'a> Judge<'a> {
                     if vls == 0 {
                         continue;
                     }
-                    let Some(out) = self.vl(ends.to, ends.in_port, next, sl) else { continue };
+                    let outs = self.vls(ends.to, ends.in_port, next, sl);
                     let there = &mut self.lanes_of[next as usize][sl];
-                    fresh |= *there & (1 << out) == 0;
-                    *there |= 1 << out;
+                    fresh |= outs & !*there != 0;
+                    *there |= outs;
                     while vls != 0 {
                         let vl = vls.trailing_zeros() as usize;
                         vls &= vls - 1;
-                        let lane = if self.lanes.constant() { vl } else { vl * self.lanes.vls + out };
-                        self.tally.dependencies.add(lane, arc, (next - base) as usize);
+                        for out in (0..self.lanes.vls).filter(|out| outs >> out & 1 == 1) {
+                            let lane = if self.lanes.constant() { vl } else { vl * self.lanes.vls + out };
+                            self.tally.dependencies.add(lane, arc, (next - base) as usize);
+                        }
                     }
                 }
                 if fresh {
@@ -332,12 +341,12 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The VL of packets of `sl` on `arc`, which leaves `s`, when they came in by `input`; `None` when they are dropped.
-    fn vl(&self, s: SwitchIndex, input: u8, arc: u32, sl: usize) -> Option<usize> {
+    /// The VLs, as a set, that packets of `sl` may have on `arc`, which leaves `s`, when they came in by `input`; empty when they
+    /// are dropped.
+    fn vls(&self, s: SwitchIndex, input: u8, arc: u32, sl: usize) -> u16 {
         let output = self.network.graph.all_arcs()[arc as usize].out_port;
-        let ports = usize::from(self.network.graph.num_ports(s));
-        let vl = self.lanes.vl(s, ports, input, output, sl);
-        (vl < self.lanes.vls).then_some(vl)
+        let vls = self.lanes.all_vls(s, self.network.graph.num_ports(s), (input, output), sl);
+        vls.filter(|vl| *vl < self.lanes.vls).fold(0, |set, vl| set | 1 << vl)
     }
 }
 

@@ -11,6 +11,8 @@ use crate::routes::{PathSl, Routes, SlToVl};
 /// How many VLs there are and how a path changes between them.
 pub(super) struct Lanes<'a> {
     routes: &'a Routes,
+    /// SL-to-VL tables that may hold in place of those of `routes`.
+    or: Option<&'a SlToVl>,
     /// VLs that occur are below this.
     pub vls: usize,
     /// Data VLs that the links have.
@@ -33,27 +35,28 @@ impl<'a> Lanes<'a> {
             SlToVl::Uniform(map) => Some(map.map(|vl| vl & 15)),
             SlToVl::PerSwitch(_) => None,
         };
-        let top_vl = uniform.map_or_else(
-            || all_vls(&routes.sl_to_vl).filter(|vl| *vl < 15).max().unwrap_or(0),
-            |map| {
-                let more = (0..16).filter(|sl| more >> sl & 1 == 1);
-                used_sls(&routes.sl)
-                    .chain(more)
-                    .filter(|sl| *sl < 16)
-                    .map(|sl| map[usize::from(sl)])
-                    .max()
-                    .unwrap_or(0)
-            },
-        );
         let graph = network.graph;
         let degree = (0..graph.switch_count() as u32).map(|s| graph.arcs(s).len()).max().unwrap_or(0);
         Self {
             routes,
-            vls: usize::from(top_vl) + 1,
+            or: None,
+            vls: usize::from(top_vl(&routes.sl_to_vl, used_sls(&routes.sl) | more)) + 1,
             available: if data_vls == 0 { 15 } else { usize::from(data_vls) },
             uniform,
             words: degree.div_ceil(64).max(1),
         }
+    }
+
+    /// The lanes while tables are being written: each switch may hold those of `new` or those of `old`, and packets may have the
+    /// SLs of both.
+    pub(super) fn either(network: &Network<'_>, new: &'a Routes, old: &'a Routes) -> Self {
+        let sls = used_sls(&new.sl) | used_sls(&old.sl);
+        let lanes = Self::with_sls(network, new, 0, sls);
+        if new.sl_to_vl == old.sl_to_vl {
+            return lanes;
+        }
+        let vls = lanes.vls.max(usize::from(top_vl(&old.sl_to_vl, sls)) + 1);
+        Self { or: Some(&old.sl_to_vl), uniform: None, vls, ..lanes }
     }
 
     /// Whether a packet keeps its VL from end to end.
@@ -90,27 +93,44 @@ impl<'a> Lanes<'a> {
 
     /// The VL that switch `s` puts packets of `sl` on from port `input` to port `output`.
     pub(super) fn vl(&self, s: SwitchIndex, ports: usize, input: u8, output: u8, sl: usize) -> usize {
-        match &self.routes.sl_to_vl {
-            SlToVl::PerSwitch(tables) => tables
-                .get(s as usize)
-                .and_then(|t| t.get(usize::from(input) * (ports + 1) + usize::from(output)))
-                .map_or(15, |map| usize::from(map[sl] & 15)),
-            SlToVl::Identity | SlToVl::Uniform(_) => self.uniform_vl(sl).unwrap_or(15),
+        match self.uniform_vl(sl) {
+            Some(vl) => vl,
+            None => usize::from(self.routes.sl_to_vl.vl(s, ports as u8, (input, output), sl)),
         }
+    }
+
+    /// The VLs that it may be: one, or while tables are being written two.
+    pub(super) fn all_vls(
+        &self,
+        s: SwitchIndex,
+        ports: u8,
+        between: (u8, u8),
+        sl: usize,
+    ) -> impl Iterator<Item = usize> {
+        let or = self.or.map(|or| usize::from(or.vl(s, ports, between, sl)));
+        std::iter::once(self.vl(s, usize::from(ports), between.0, between.1, sl)).chain(or)
     }
 }
 
-fn all_vls(map: &SlToVl) -> impl Iterator<Item = u8> {
-    let tables = if let SlToVl::PerSwitch(tables) = map { &tables[..] } else { &[] };
-    tables.iter().flatten().flatten().copied()
+/// The highest data VL that tables put packets of the SLs in a set on.
+fn top_vl(map: &SlToVl, sls: u16) -> u8 {
+    let used = (0..16).filter(|sl| sls >> sl & 1 == 1);
+    let top = match map {
+        SlToVl::PerSwitch(tables) => tables.iter().flatten().flatten().copied().filter(|vl| *vl < 15).max(),
+        // VL 15 of a table for all links counts: it is a fault of these.
+        SlToVl::Identity | SlToVl::Uniform(_) => used.map(|sl| map.vl(0, 0, (0, 0), sl)).max(),
+    };
+    top.unwrap_or(0)
 }
 
-fn used_sls(sl: &PathSl) -> Box<dyn Iterator<Item = u8> + '_> {
+/// SLs that packets have, as a set. Where an engine said nothing it is 0.
+fn used_sls(sl: &PathSl) -> u16 {
+    let set = |row: &[u8]| row.iter().fold(0, |set, sl| set | 1_u16 << if *sl < 16 { *sl } else { 0 });
     match sl {
-        PathSl::Default => Box::new(std::iter::once(0)),
-        PathSl::ByDestination(table) => Box::new(table.iter().copied()),
+        PathSl::Default => 1,
+        PathSl::ByDestination(table) => set(table),
         PathSl::BySourceSwitch(table) => {
-            Box::new((0..table.switch_count() as u32).flat_map(|s| table.row(s).iter().copied()))
+            (0..table.switch_count() as u32).fold(0, |all, s| all | set(table.row(s)))
         }
     }
 }

@@ -21,6 +21,7 @@ pub mod mixture;
 pub mod multicast;
 mod network;
 mod report;
+mod rewalk;
 mod standing;
 #[cfg(test)]
 mod tests;

@@ -1,15 +1,13 @@
 //! Checks tables by what differs from tables that were checked before, after links between switches were lost or came back.
 //!
-//! A LID is walked anew (once over the old tables, to take its sums away, and once over the new) when an entry for it
-//! changed, when it is sent over a link that is gone, or when the fewest hops to its owner changed. Dependencies of
-//! channels are only added: a set too large that is proved free of cycles proves the smaller one. The proof is a height
+//! What the changes do to the sums is found by [`super::rewalk`], which follows only the walks that changed, from where they
+//! change on. Dependencies of channels are only added: a set too large that is proved free of cycles proves the smaller one. The proof is a height
 //! for each channel ([`super::cycle`]); where a new dependency does not go upwards, all is checked from nothing, so the
 //! verdict is always that of [`super::check`]. A loop of management traffic, which most trees have between their roots, is
 //! named again while each of its steps is in the tables. Only [`Report::dependencies`] can be larger, and another loop of
 //! management traffic can be named.
 //!
-//! Cost: two walks of the LIDs that changed, a breadth-first search for each neighbour of the ends of the links, and a
-//! pass over the dependencies.
+//! Cost: that of the rewalk, and a pass over the dependencies.
 
 use std::sync::Arc;
 
@@ -20,12 +18,12 @@ use super::dependencies::{Dependencies, Lanes};
 use super::network::Network;
 use super::report::{self, Report};
 use super::walk::Tally;
-use super::{Options, orders, walk_all};
-use crate::fabric::{LinkChange, SwitchGraph, SwitchIndex};
-use crate::routes::{LFT_BLOCK, LftMatrix, PathSl, Routes, SlToVl};
+use super::{Options, orders, rewalk, walk_all};
+use crate::fabric::{LinkChange, SwitchGraph};
+use crate::routes::{LFT_BLOCK, PathSl, Routes, SlToVl};
 
-/// Switches that may have lost or gained links; with more, a check from nothing is as fast.
-const MOST_TOUCHED: usize = 8;
+/// Links that may have gone or come; with more, a check from nothing is as fast.
+const MOST_LINKS: usize = 8;
 /// Searches for a loop of management traffic before all is checked.
 const MOST_SEARCHES: usize = 4;
 
@@ -86,113 +84,43 @@ impl Standing {
             return None;
         }
         let old_network = Network::new(&self.graph);
-        let mut changed = changed_lids(&self.routes.lfts, &routes.lfts);
-        mark_used(&self.graph, &links, &self.routes.lfts, &mut changed);
-        mark_distances(&old_network, network, &links, &mut changed)?;
-
         let old_lanes = Lanes::new(&old_network, &self.routes, options.data_vls);
-        if old_lanes.words != lanes.words {
+        let ends = links.lost.len() + links.added.len();
+        if old_lanes.words != lanes.words || ends > 2 * MOST_LINKS {
             return None;
         }
-        let (minus, plus) = rayon::join(
-            || walk_all(&old_network, &self.routes, &old_lanes, &changed),
-            || walk_all(network, routes, lanes, &changed),
-        );
+        let difference = rewalk::difference(rewalk::Pair {
+            old: &old_network,
+            new: network,
+            old_lfts: &self.routes.lfts,
+            new_lfts: &routes.lfts,
+            links: &links,
+            dependencies: &self.tally.all,
+        })?;
         let mut left = self.tally.clone();
-        left.subtract(&minus);
         let mut load = vec![0; network.from.len()];
         links.copy_arcs(&left.load, &mut load);
         left.load = load;
         left.hosts = moved(&left.hosts, &old_network, network, lanes, &links);
         left.all = moved(&left.all, &old_network, network, lanes, &links);
-        let hosts = raised(hosts, &links, network, &plus.hosts, &left.hosts)?;
+        let mut plus = [0, 1].map(|_| Dependencies::new(network.from.len(), lanes));
+        let [hosts_plus, all_plus] = &mut plus;
+        difference.add_to(hosts_plus, all_plus);
+        let hosts = raised(hosts, &links, network, &plus[0], &left.hosts)?;
         let all = match &self.all {
-            Order::Heights(all) => Some(Order::Heights(raised(all, &links, network, &plus.all, &left.all)?)),
+            Order::Heights(all) => Some(Order::Heights(raised(all, &links, network, &plus[1], &left.all)?)),
             Order::Cycle(channels) => still_there(channels, &links, network, routes),
         };
-        let mut tally = left.merge(plus);
+        difference.apply(&mut left);
+        let mut tally = left;
+        tally.hosts.merge(&plus[0]);
+        tally.all.merge(&plus[1]);
         let all = match all {
             Some(all) => all,
             None => search(&mut tally.all, network, routes, lanes)?,
         };
         Some((tally, Order::Heights(hosts), all))
     }
-}
-
-/// LIDs of which some entry differs, 64 a word.
-fn changed_lids(old: &LftMatrix, new: &LftMatrix) -> Vec<u64> {
-    let blocks = new.stride() / LFT_BLOCK;
-    let differing: Vec<SwitchIndex> =
-        (0..new.switch_count() as SwitchIndex).filter(|s| !new.shares_row(*s, old)).collect();
-    differing
-        .par_iter()
-        .fold(
-            || vec![0_u64; blocks],
-            |mut changed, s| {
-                let pairs = old.row(*s).chunks_exact(LFT_BLOCK).zip(new.row(*s).chunks_exact(LFT_BLOCK));
-                for (bits, (old, new)) in changed.iter_mut().zip(pairs).filter(|(_, (old, new))| old != new) {
-                    for (i, (a, b)) in old.iter().zip(new).enumerate() {
-                        *bits |= u64::from(a != b) << i;
-                    }
-                }
-                changed
-            },
-        )
-        .reduce_with(|mut a, b| {
-            a.iter_mut().zip(b).for_each(|(a, b)| *a |= b);
-            a
-        })
-        .unwrap_or_else(|| vec![0; blocks])
-}
-
-/// Adds the LIDs that were sent over a link that is gone.
-fn mark_used(graph: &SwitchGraph, links: &LinkChange, lfts: &LftMatrix, changed: &mut [u64]) {
-    for (s, arc) in &links.lost {
-        let port = graph.all_arcs()[*arc as usize].out_port;
-        for (lid, _) in lfts.row(*s).iter().enumerate().filter(|(_, entry)| **entry == port) {
-            changed[lid / LFT_BLOCK] |= 1 << (lid % LFT_BLOCK);
-        }
-    }
-}
-
-/// Adds the LIDs to whose owners the fewest hops changed; `None` when too much has changed to look.
-///
-/// Old distances to a target hold in the new graph when they fit together (each is one more than the least of the
-/// neighbours) at the switches whose neighbours changed; at all others they do anyway.
-fn mark_distances(
-    old: &Network<'_>,
-    new: &Network<'_>,
-    links: &LinkChange,
-    changed: &mut [u64],
-) -> Option<()> {
-    let mut touched: Vec<SwitchIndex> = links.lost.iter().chain(&links.added).map(|(s, _)| *s).collect();
-    touched.sort_unstable();
-    touched.dedup();
-    if touched.len() > MOST_TOUCHED {
-        return None;
-    }
-    let distances = |from: SwitchIndex| {
-        let (mut distance, mut queue) = (Vec::new(), Vec::new());
-        old.distances(from, &mut distance, &mut queue);
-        distance
-    };
-    let mut differs = vec![false; new.graph.switch_count()];
-    for s in touched {
-        let mut neighbours: Vec<SwitchIndex> = new.graph.arcs(s).iter().map(|arc| arc.to).collect();
-        neighbours.dedup();
-        let nearest = neighbours.par_iter().map(|n| distances(*n)).reduce_with(|mut a, b| {
-            a.iter_mut().zip(b).for_each(|(a, b)| *a = (*a).min(b));
-            a
-        });
-        let nearest = nearest.unwrap_or_else(|| vec![u16::MAX; differs.len()]);
-        for (t, (before, nearest)) in distances(s).into_iter().zip(nearest).enumerate() {
-            differs[t] |= t != s as usize && nearest.saturating_add(1) != before;
-        }
-    }
-    for d in new.graph.destinations().iter().filter(|d| differs[d.switch as usize]) {
-        d.lids().for_each(|lid| changed[usize::from(lid) / LFT_BLOCK] |= 1 << (lid % LFT_BLOCK as u16));
-    }
-    Some(())
 }
 
 /// Dependencies by the new numbers of arcs; those of arcs that are gone are left out.

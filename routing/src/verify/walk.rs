@@ -88,23 +88,6 @@ impl Tally {
         self
     }
 
-    /// Takes the sums of `other` away; what is no sum (the first fault, dependencies) stays.
-    pub(super) fn subtract(&mut self, other: &Self) {
-        for kind in 0..2 {
-            self.walks[kind] -= other.walks[kind];
-            self.arrived[kind] -= other.arrived[kind];
-        }
-        self.faults.iter_mut().zip(other.faults).for_each(|(a, b)| *a -= b);
-        self.unconnected -= other.unconnected;
-        self.stray -= other.stray;
-        self.histogram.iter_mut().zip(other.histogram).for_each(|(a, b)| *a -= b);
-        self.reach.iter_mut().zip(&other.reach).for_each(|(a, b)| *a -= b);
-        self.detours -= other.detours;
-        self.extra_hops -= other.extra_hops;
-        self.load.iter_mut().zip(&other.load).for_each(|(a, b)| *a -= b);
-        self.bad_vls -= other.bad_vls;
-    }
-
     /// The most hops of any walk that arrived.
     pub(super) fn longest(&self) -> u16 {
         self.reach.iter().rposition(|count| *count > 0).unwrap_or(0) as u16

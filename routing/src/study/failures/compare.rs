@@ -55,9 +55,9 @@ pub struct Cost {
     pub cuts: usize,
     /// Steps, one after the other, in which the tables can be written with neither.
     pub steps: usize,
-    /// Whether packets of old and new routes together can close a credit loop while these steps are made; `None` when that was not judged, because the
-    /// SL-to-VL tables change too.
-    pub credit_loop: Option<bool>,
+    /// Whether packets of old and new routes together can close a credit loop while these steps are made, by old and new
+    /// SL-to-VL tables.
+    pub credit_loop: bool,
 }
 
 /// Compares `routes` on `graph`, the fabric that is left, with what stood before.
@@ -79,7 +79,7 @@ pub fn compare(standing: &Standing, graph: &SwitchGraph, routes: &Routes) -> Cos
         loops: change.loops.len(),
         cuts: change.cuts.len(),
         steps: steps.len(),
-        credit_loop: mixture::credit_loop(graph, &old, routes, &steps).map(|found| found.is_some()),
+        credit_loop: mixture::credit_loop(graph, &old, routes, &steps).is_some(),
     }
 }
 
