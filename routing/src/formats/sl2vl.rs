@@ -198,7 +198,7 @@ pub fn write(graph: &SwitchGraph, sl_to_vl: &SlToVl) -> String {
     let mut out = String::new();
     for s in 0..graph.switch_count() as SwitchIndex {
         let own = graph.destinations().iter().find(|d| d.switch == s && d.port == 0);
-        let (guid, lid) = own.map_or((graph.guid(s), 0), |own| (own.guid, own.lid.get()));
+        let (guid, lid) = own.map_or_else(|| (graph.guid(s), 0), |own| (own.guid, own.lid.get()));
         // Writing to a string can't fail.
         let _ = writeln!(out, "Switch {guid}, base LID {lid}, \"{}\"", graph.name(s));
         let _ = writeln!(out, "#in out : 0  1  2  3  4  5  6  7  8  9  10 11 12 13 14 15\n{LINE}");

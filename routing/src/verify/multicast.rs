@@ -176,7 +176,7 @@ pub fn check(
         .par_iter()
         .map(|group| {
             let mut flood = Flood::new(&network, &lanes, tables, group);
-            flood.from_all_senders();
+            flood.send_from_all();
             flood.found
         })
         .collect::<Vec<_>>();

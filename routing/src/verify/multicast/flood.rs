@@ -59,7 +59,7 @@ impl<'a> Flood<'a> {
     }
 
     /// Sends a packet from each switch with members.
-    pub(super) fn from_all_senders(&mut self) {
+    pub(super) fn send_from_all(&mut self) {
         let switches: BTreeSet<SwitchIndex> = self.group.members.iter().map(|m| m.switch).collect();
         for source in &switches {
             self.send(*source);
