@@ -1,68 +1,23 @@
 //! Prints what routing and verifying cost on fat trees of growing size: `cargo run --release -p routing --example speed`,
-//! with names of engines as arguments (all when none is given), largest size by `HOSTS=n`. Times are wall and processor
-//! time in milliseconds, the best of five; a busy machine changes the second less. The columns after
+//! with names of engines as arguments (all when none is given), largest size by `HOSTS=n`, another
+//! topology by `NET=file`. Times are wall and processor
+//! time in milliseconds, the best of five (`ROUNDS=n`); a busy machine changes the second less. The columns after
 //! `lost` are what one lost cable costs from tables in force: new tables, their proof, and the order of writes with the blocks
 //! that differ; `entries` is what that changes. Peak memory is the process's.
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 
+#[path = "fabrics/tree.rs"]
+mod tree;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mad::types::{Guid, Lid, NodeType, PortNum, PortState};
+use mad::types::Lid;
 use routing::engines::{self, NO_FALLBACK, RoutingInput};
-use routing::fabric::{Fabric, Node, NodeId, PortRef, SwitchGraph};
+use routing::fabric::{Fabric, SwitchGraph};
+use routing::formats;
 use routing::verify::{self, Options, transition};
-
-/// A three-level tree: `pods` pods of `half` leaves with `half` hosts and `half` middle switches, `half²` at the top.
-struct Tree {
-    fabric: Fabric,
-    next_port: Vec<u8>,
-    lid: u16,
-}
-
-impl Tree {
-    fn node(&mut self, kind: NodeType, ports: u8) -> NodeId {
-        let index = self.next_port.len() as u64;
-        let mut node = Node::new(kind, Guid(0x0002_c900_0000_0000 + index * 2), format!("N{index}"), ports);
-        self.lid += 1;
-        let own = PortNum(u8::from(kind == NodeType::Ca));
-        node.port_mut(own).expect("made with it").lid = Lid::new(self.lid);
-        self.next_port.push(0);
-        self.fabric.add_node(node).expect("GUIDs are counted up")
-    }
-
-    fn link(&mut self, a: NodeId, b: NodeId) {
-        let [a, b] = [a, b].map(|node| {
-            self.next_port[node.index()] += 1;
-            PortRef { node, port: PortNum(self.next_port[node.index()]) }
-        });
-        self.fabric.connect(a, b).expect("free ports");
-        for end in [a, b] {
-            self.fabric.node_mut(end.node).port_mut(end.port).expect("connected").state = PortState::Active;
-        }
-    }
-
-    fn build(half: usize, pods: usize) -> Fabric {
-        let mut tree = Self { fabric: Fabric::new(), next_port: Vec::new(), lid: 0 };
-        let radix = (2 * half) as u8;
-        let top: Vec<NodeId> = (0..half * half).map(|_| tree.node(NodeType::Switch, radix)).collect();
-        for _ in 0..pods {
-            let middle: Vec<NodeId> = (0..half).map(|_| tree.node(NodeType::Switch, radix)).collect();
-            for _ in 0..half {
-                let leaf = tree.node(NodeType::Switch, radix);
-                for _ in 0..half {
-                    let host = tree.node(NodeType::Ca, 1);
-                    tree.link(leaf, host);
-                }
-                middle.iter().for_each(|m| tree.link(leaf, *m));
-            }
-            for (group, m) in middle.iter().enumerate() {
-                (0..half).for_each(|i| tree.link(*m, top[group * half + i]));
-            }
-        }
-        tree.fabric
-    }
-}
+use tree::Tree;
 
 /// Processor time of all threads so far: the first field of each one's `schedstat`, in nanoseconds.
 fn processor_time() -> Duration {
@@ -84,7 +39,7 @@ fn best<T>(mut run: impl FnMut() -> T) -> (Took, T) {
         ((start.elapsed(), processor_time() - processor), result)
     };
     let mut found = time(());
-    for _ in 0..4 {
+    for _ in 1..number("ROUNDS").unwrap_or(5) {
         let (took, result) = time(());
         let (wall, processor) = (took.0.min(found.0.0), took.1.min(found.0.1));
         found = ((wall, processor), result);
@@ -102,12 +57,34 @@ fn peak_megabytes() -> u64 {
     line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) / 1024
 }
 
+/// The fabric of a file, with LIDs in order of discovery where no port has one.
+fn from_file(path: &str) -> Result<Fabric, String> {
+    let mut fabric = formats::load(path.as_ref()).map_err(|error| error.to_string())?.fabric;
+    let ends: Vec<_> = fabric
+        .nodes()
+        .flat_map(|(id, node)| node.end_ports().map(move |(number, port)| (id, number, port.lid)))
+        .collect();
+    if ends.iter().all(|(.., lid)| lid.is_none()) {
+        for (lid, (id, number, _)) in (1..).zip(ends) {
+            if let Some(port) = fabric.node_mut(id).port_mut(number) {
+                port.lid = Lid::new(lid);
+            }
+        }
+    }
+    Ok(fabric)
+}
+
+/// A whole number in the environment.
+fn number(name: &str) -> Option<usize> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
 fn main() {
     let mut names: Vec<String> = std::env::args().skip(1).collect();
     if names.is_empty() {
         names = engines::names().map(Into::into).collect();
     }
-    let most: usize = std::env::var("HOSTS").ok().and_then(|n| n.parse().ok()).unwrap_or(usize::MAX);
+    let most = number("HOSTS").unwrap_or(usize::MAX);
     println!(
         "{:>7} {:>6} {:>10} {:>15} {:>15} {:>12} {:>12} {:>12} {:>9} {:>8}",
         "hosts",
@@ -121,15 +98,25 @@ fn main() {
         "entries",
         "peak MB"
     );
-    for (half, pods) in [(4, 8), (8, 16), (18, 36), (32, 44)] {
-        if half * half * pods > most {
-            break;
+    let fabrics: Box<dyn Iterator<Item = Result<Fabric, String>>> = match std::env::var("NET") {
+        Ok(path) => Box::new(std::iter::once_with(move || from_file(&path))),
+        Err(_) => {
+            let sizes = [(4, 8), (8, 16), (18, 36), (32, 44)].into_iter();
+            let wanted = sizes.take_while(move |(half, pods)| half * half * pods <= most);
+            Box::new(wanted.map(|(half, pods)| Ok(Tree::build(half, pods))))
         }
-        let fabric = Tree::build(half, pods);
+    };
+    for fabric in fabrics {
+        let fabric = match fabric {
+            Ok(fabric) => fabric,
+            Err(error) => return println!("{error}"),
+        };
         let graph = Arc::new(SwitchGraph::new(&fabric));
         let input = RoutingInput { data_vls: 8, ..RoutingInput::default() };
         let mut broken = fabric.clone();
-        let last = broken.links().last().copied().expect("a link");
+        let between =
+            |l: &routing::fabric::Link| [l.a, l.b].iter().all(|end| broken.node(end.node).is_switch());
+        let last = broken.links().copied().filter(between).last().expect("a link between switches");
         broken.disconnect(last.a);
         let broken = Arc::new(SwitchGraph::new(&broken));
         for name in &names {
