@@ -1,7 +1,7 @@
 #!/bin/bash
 # emulate.sh [COUNT] [RUNS]: MADs answered per second by `rsm emulate` and by ibsim, to the same client (examples/flood: Gets
 # of NodeInfo from the switch next door), alternating, at several numbers in flight. Medians of RUNS.
-# Needs: cargo build --release -p cli --bins --examples -p rsm-preload, and ibsim-utils.
+# Needs: cargo build --release -p cli --bins --examples; cargo build --release -p rsm-preload; and ibsim-utils.
 set -eu
 count=${1:-200000} runs=${2:-5}
 here=$(cd "$(dirname "$0")/.." && pwd)

@@ -421,6 +421,9 @@ pub(crate) struct Emulate {
     /// Make adapters of this machine's own kernel of these nodes, several with commas between; needs the kernel module vib
     #[arg(long, value_name = "NODE", conflicts_with = "send")]
     pub(crate) kernel: Option<String>,
+    /// Show each node as two devices, as XDR adapters are: rsm0 for general services, smi0 for subnet management
+    #[arg(long)]
+    pub(crate) smi_device: bool,
     /// Directory for socket and sysfs [default: one of its own in the temporary directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,

@@ -15,6 +15,7 @@ use signal_hook::iterator::Signals;
 use simulations::emulate::fabric::EmulatedFabric;
 use simulations::emulate::run::{self, Emulation};
 use simulations::emulate::server::Handle;
+use simulations::emulate::sysfs::Presentation;
 use simulations::world::{Config, World};
 use sm_core::config::LogConfig;
 
@@ -42,7 +43,8 @@ pub(super) fn run(args: &Emulate) -> Outcome {
     let config = Config { seed: args.seed, loss: f64::from(args.loss) / 100.0, ..Config::instant() };
     let fabric = EmulatedFabric::new(World::new(&loaded.fabric, config));
     let directory = Directory::new(args.dir.clone())?;
-    let emulation = Emulation::start(&directory.path, Box::new(fabric))?;
+    let presentation = if args.smi_device { Presentation::SmiApart } else { Presentation::One };
+    let emulation = Emulation::start_as(&directory.path, Box::new(fabric), presentation)?;
     let mut text = String::new();
     if let Some(nodes) = &args.kernel {
         let names = emulation.handle().attach_kernel(nodes).context("--kernel")?;

@@ -26,6 +26,25 @@ pub(crate) fn library() -> PathBuf {
 }
 
 impl Emulator {
+    /// Starts it with flags besides.
+    pub(crate) fn start_with(net: Net, flags: &[&str]) -> Self {
+        let dir = tempfile::tempdir().expect("temporary folder");
+        let server = Command::new(env!("CARGO_BIN_EXE_rsm"))
+            .arg("emulate")
+            .arg(&net.path)
+            .arg("--dir")
+            .arg(dir.path())
+            .args(flags)
+            .env("RSM_PRELOAD", library())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("rsm");
+        let emulator = Self { net, dir, server };
+        wait_until("the emulator listens", || emulator.dir.path().join("socket").exists());
+        emulator
+    }
+
     /// Types a line on the emulator's standard input.
     pub(crate) fn type_line(&mut self, line: &str) {
         let console = self.server.stdin.as_mut().expect("a pipe");
@@ -48,20 +67,7 @@ impl Harness for Emulator {
     const DEVICE: &'static str = "rsm0";
 
     fn start(net: Net) -> Self {
-        let dir = tempfile::tempdir().expect("temporary folder");
-        let server = Command::new(env!("CARGO_BIN_EXE_rsm"))
-            .arg("emulate")
-            .arg(&net.path)
-            .arg("--dir")
-            .arg(dir.path())
-            .env("RSM_PRELOAD", library())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("rsm");
-        let emulator = Self { net, dir, server };
-        wait_until("the emulator listens", || emulator.dir.path().join("socket").exists());
-        emulator
+        Self::start_with(net, &[])
     }
 
     fn net(&self) -> &Net {

@@ -24,6 +24,7 @@ mod osmtest;
 mod qos;
 mod query;
 mod same;
+mod two_devices;
 mod umad_device;
 
 /// An example program of this crate; cargo builds them with the tests.

@@ -88,6 +88,8 @@ real! {
     c"fcntl64" fcntl64(fd: c_int, command: c_int, argument: c_ulong) -> c_int;
     c"close" close(fd: c_int) -> c_int;
     c"close_range" close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
+    c"poll" poll(set: *mut libc::pollfd, count: libc::nfds_t, timeout: c_int) -> c_int;
+    c"__poll_chk" poll_chk(set: *mut libc::pollfd, count: libc::nfds_t, timeout: c_int, size: size_t) -> c_int;
     c"dup" dup(fd: c_int) -> c_int;
     c"dup2" dup2(from: c_int, to: c_int) -> c_int;
     c"dup3" dup3(from: c_int, to: c_int, flags: c_int) -> c_int;

@@ -11,6 +11,7 @@ use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use libc::{DIR, FILE, dirent, mode_t, size_t, ssize_t, stat as Stat, statx as Statx};
 use rsm_preload_protocol::{DeviceKind, Operation};
@@ -21,6 +22,7 @@ use crate::device;
 use crate::emulator::Emulator;
 use crate::paths::{self, Target};
 use crate::real::{self, Compare, Filter};
+use crate::waiting;
 
 fn set_errno(errno: Errno) {
     // SAFETY: the pointer is this thread's errno.
@@ -498,6 +500,63 @@ pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: *mu
         unsafe { std::slice::from_raw_parts_mut(argument.cast::<u8>(), length) }
     };
     outcome(device::ioctl(&session, request as u32, argument).map(|()| 0))
+}
+
+/// How often `poll` is asked without waiting for what is about to come.
+const SOON: u32 = 16;
+
+/// What poll says of a set once something has come in the rings of our descriptors; `None` when nothing has, and the program
+/// may sleep.
+///
+/// # Safety
+/// As poll(2).
+unsafe fn poll_awake(set: *mut libc::pollfd, count: libc::nfds_t, timeout: c_int) -> Option<c_int> {
+    let limit = match timeout {
+        0 => return None,
+        milliseconds => u64::try_from(milliseconds).map_or(Duration::MAX, Duration::from_millis),
+    };
+    let entries: &[libc::pollfd] = if set.is_null() || count == 0 {
+        return None;
+    } else {
+        // SAFETY: the caller's set has that many entries, and nobody writes there until the C library does below.
+        unsafe { std::slice::from_raw_parts(set, usize::try_from(count).ok()?) }
+    };
+    let wanted = entries.iter().filter(|entry| entry.events & libc::POLLIN != 0).map(|entry| entry.fd);
+    if !waiting::something_comes(wanted.filter(|fd| descriptors::maybe_ours(*fd)), limit) {
+        return None;
+    }
+    (0..SOON).find_map(|_| {
+        // SAFETY: the caller's contract is poll(2)'s.
+        let ready = unsafe { real::poll(set, count, 0) };
+        (ready != 0).then_some(ready)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn poll(set: *mut libc::pollfd, count: libc::nfds_t, timeout: c_int) -> c_int {
+    // SAFETY: the caller's contract is poll(2)'s.
+    if let Some(ready) = unsafe { poll_awake(set, count, timeout) } {
+        return ready;
+    }
+    // SAFETY: as above.
+    unsafe { real::poll(set, count, timeout) }
+}
+
+/// `poll` of programs that were compiled with checks of buffers' sizes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __poll_chk(
+    set: *mut libc::pollfd,
+    count: libc::nfds_t,
+    timeout: c_int,
+    size: size_t,
+) -> c_int {
+    let fits = usize::try_from(count).is_ok_and(|count| count <= size / size_of::<libc::pollfd>());
+    // SAFETY: the caller's contract is poll(2)'s, and the set is as long as it says.
+    if fits && let Some(ready) = unsafe { poll_awake(set, count, timeout) } {
+        return ready;
+    }
+    // SAFETY: as above; the C library ends the program where the set is shorter.
+    unsafe { real::poll_chk(set, count, timeout, size) }
 }
 
 #[unsafe(no_mangle)]

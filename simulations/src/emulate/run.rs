@@ -14,6 +14,7 @@ use rustix::net::SocketFlags;
 
 use super::backend::Backend;
 use super::server::{Handle, Server, ServerError};
+use super::sysfs::Presentation;
 
 /// The preload library's file name.
 pub const LIBRARY: &str = "librsm_preload.so";
@@ -32,7 +33,19 @@ impl Emulation {
     /// # Errors
     /// The directory or socket could not be made.
     pub fn start(directory: &Path, backend: Box<dyn Backend>) -> Result<Self, ServerError> {
-        let server = Server::bind(directory, backend)?;
+        Self::start_as(directory, backend, Presentation::default())
+    }
+
+    /// Serves `backend` in `directory`, with nodes shown in this way.
+    ///
+    /// # Errors
+    /// The directory or socket could not be made.
+    pub fn start_as(
+        directory: &Path,
+        backend: Box<dyn Backend>,
+        presentation: Presentation,
+    ) -> Result<Self, ServerError> {
+        let server = Server::bind(directory, backend, presentation)?;
         let handle = server.handle();
         let thread = thread::Builder::new()
             .name("emulator".into())

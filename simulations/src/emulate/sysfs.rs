@@ -14,31 +14,80 @@ use mad::wire::smp::PortInfo;
 use rsm_preload_protocol::umad::ABI_VERSION;
 
 use super::backend::{Backend, DeviceFacts, Endpoint, NodeId, PortFacts};
+use super::umad::Services;
 
 /// The device numbers of `umadN` in the kernel; `issmN` has 64 more.
 const MAJOR: u32 = 231;
 const ISSM_MINOR: u32 = 64;
+
+/// How nodes are shown as devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Presentation {
+    /// Each as one device `rsm0`, `rsm1`, …
+    #[default]
+    One,
+    /// Each as two, as adapters of XDR are: `rsm0` does general services alone, `smi0` subnet management alone, and has the
+    /// issm.
+    SmiApart,
+}
+
+/// A device that programs see.
+#[derive(Debug)]
+struct Shown {
+    name: String,
+    node: NodeId,
+    services: Services,
+}
+
+/// What is behind a `umadN`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// The port.
+    pub endpoint: Endpoint,
+    /// What the device does of it.
+    pub services: Services,
+    /// Index in `Tree::shown`.
+    shown: usize,
+}
 
 /// The tree of one set of nodes.
 #[derive(Debug)]
 pub struct Tree {
     root: PathBuf,
     nodes: Vec<NodeId>,
+    shown: Vec<Shown>,
     /// `umadN` and `issmN` by N.
-    endpoints: Vec<Endpoint>,
+    devices: Vec<Device>,
     /// What is in the files, by path under the root.
     written: BTreeMap<String, String>,
 }
 
 impl Tree {
-    /// A tree for these nodes; each is a device `rsm0`, `rsm1`, … Nothing is written yet.
-    pub fn new(root: PathBuf, nodes: Vec<NodeId>, backend: &dyn Backend) -> Self {
-        let ports = |node: &NodeId| {
-            let node = *node;
-            backend.device(node).ports.into_iter().map(move |port| Endpoint { node, port })
+    /// A tree for these nodes. Nothing is written yet.
+    pub fn new(root: PathBuf, nodes: Vec<NodeId>, presentation: Presentation, backend: &dyn Backend) -> Self {
+        let roles: &[_] = match presentation {
+            Presentation::One => &[("rsm", Services::All)],
+            Presentation::SmiApart => &[("rsm", Services::General), ("smi", Services::SubnetManagement)],
         };
-        let endpoints = nodes.iter().flat_map(ports).collect();
-        Self { root, nodes, endpoints, written: BTreeMap::new() }
+        let shown: Vec<Shown> = roles
+            .iter()
+            .flat_map(|(name, services)| {
+                let nodes = nodes.iter().enumerate();
+                nodes.map(move |(index, node)| Shown {
+                    name: format!("{name}{index}"),
+                    node: *node,
+                    services: *services,
+                })
+            })
+            .collect();
+        let mut devices = Vec::new();
+        for (index, one) in shown.iter().enumerate() {
+            for port in backend.device(one.node).ports {
+                let endpoint = Endpoint { node: one.node, port };
+                devices.push(Device { endpoint, services: one.services, shown: index });
+            }
+        }
+        Self { root, nodes, shown, devices, written: BTreeMap::new() }
     }
 
     /// The directory that stands for `/`.
@@ -51,9 +100,9 @@ impl Tree {
         &self.nodes
     }
 
-    /// The port behind `umadN` and `issmN`.
-    pub fn endpoint(&self, number: u32) -> Option<Endpoint> {
-        self.endpoints.get(number as usize).copied()
+    /// What is behind `umadN` and `issmN`.
+    pub fn device(&self, number: u32) -> Option<Device> {
+        self.devices.get(number as usize).copied()
     }
 
     /// Writes what has changed since the last call.
@@ -76,19 +125,23 @@ impl Tree {
 
     fn files(&self, backend: &dyn Backend) -> BTreeMap<String, String> {
         let mut files = BTreeMap::new();
-        for (index, node) in self.nodes.iter().enumerate() {
-            let facts = backend.device(*node);
-            device_files(&mut files, &format!("sys/class/infiniband/rsm{index}"), &facts);
+        for one in &self.shown {
+            let facts = backend.device(one.node);
+            device_files(&mut files, &format!("sys/class/infiniband/{}", one.name), &facts);
         }
         files.insert("sys/class/infiniband_mad/abi_version".into(), format!("{ABI_VERSION}\n"));
-        for (number, endpoint) in self.endpoints.iter().enumerate() {
-            let index = self.nodes.iter().position(|node| *node == endpoint.node).unwrap_or_default();
-            let directory = format!("sys/class/infiniband/rsm{index}/ports/{}", endpoint.port);
-            port_files(&mut files, &directory, &backend.port(*endpoint));
+        for (number, device) in self.devices.iter().enumerate() {
+            let (shown, port) = (&self.shown[device.shown], device.endpoint.port);
+            let directory = format!("sys/class/infiniband/{}/ports/{port}", shown.name);
+            port_files(&mut files, &directory, &backend.port(device.endpoint));
             for (name, minor) in [("umad", 0), ("issm", ISSM_MINOR)] {
+                // The kernel makes an issm where there is a queue pair 0.
+                if name == "issm" && device.services == Services::General {
+                    continue;
+                }
                 let directory = format!("sys/class/infiniband_mad/{name}{number}");
-                files.insert(format!("{directory}/ibdev"), format!("rsm{index}\n"));
-                files.insert(format!("{directory}/port"), format!("{}\n", endpoint.port));
+                files.insert(format!("{directory}/ibdev"), format!("{}\n", shown.name));
+                files.insert(format!("{directory}/port"), format!("{port}\n"));
                 files.insert(format!("{directory}/dev"), format!("{MAJOR}:{}\n", minor + number as u32));
                 files.insert(format!("dev/infiniband/{name}{number}"), String::new());
             }

@@ -13,6 +13,7 @@
 #![deny(unsafe_code)]
 
 mod message;
+pub mod patience;
 pub mod ring;
 pub mod socket;
 pub mod umad;

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use mad::types::Timestamp;
+use rsm_preload_protocol::patience::Patience;
 use rsm_preload_protocol::socket::connect_to;
 use rsm_preload_protocol::{MAX_PACKET, SOCKET_NAME};
 use rustc_hash::FxHashMap;
@@ -38,13 +39,11 @@ use self::kernel::Attaching;
 use super::backend::Backend;
 use super::console::{self, HELP, Line};
 use super::kernel::{Adapter, KernelError};
-use super::sysfs::Tree;
+use super::sysfs::{Presentation, Tree};
 use super::umad::{FileId, Files};
 
 /// Packets that are taken from one client before the next has its turn.
 const BATCH: usize = 64;
-/// How long the thread looks again before it sleeps, after something happened: waking up costs more than this.
-const SPIN: Duration = Duration::from_micros(50);
 /// Rounds of looking at rings from one look at the descriptors to the next.
 const LOOK_AT_DESCRIPTORS: u32 = 16;
 /// How long no connection is accepted after descriptors ran out.
@@ -141,6 +140,7 @@ pub struct Server {
     orders: Receiver<Order>,
     backend: Box<dyn Backend>,
     files: Files,
+    presentation: Presentation,
     trees: Vec<Tree>,
     connections: FxHashMap<u64, Connection>,
     /// The connection of an opened descriptor.
@@ -168,7 +168,11 @@ impl Server {
     ///
     /// # Errors
     /// The directory or socket could not be made; a socket on which another emulator listens is not replaced.
-    pub fn bind(directory: &Path, backend: Box<dyn Backend>) -> Result<Self, ServerError> {
+    pub fn bind(
+        directory: &Path,
+        backend: Box<dyn Backend>,
+        presentation: Presentation,
+    ) -> Result<Self, ServerError> {
         let path = directory.join(SOCKET_NAME);
         let failed = |source: io::Error| ServerError::Directory { path: path.clone(), source };
         fs::create_dir_all(directory).map_err(failed)?;
@@ -206,6 +210,7 @@ impl Server {
             orders,
             backend,
             files: Files::default(),
+            presentation,
             trees: Vec::new(),
             connections: FxHashMap::default(),
             by_file: FxHashMap::default(),
@@ -240,19 +245,22 @@ impl Server {
     pub fn run(mut self) -> Result<(), ServerError> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(256);
         let mut last_event = Instant::now();
+        let mut patience = Patience::default();
+        let mut slept = false;
         let mut rounds = 0_u32;
         while !self.stopping {
             events.clear();
             rounds = rounds.wrapping_add(1);
             let busy = self.frozen_until.is_none() && self.serve_rings();
             // Rings are looked at often, descriptors now and then, and both before the thread sleeps.
-            let awake = busy || last_event.elapsed() < SPIN;
+            let awake = busy || last_event.elapsed() < patience.limit();
             if !awake || rounds.is_multiple_of(LOOK_AT_DESCRIPTORS) {
                 let sleeps = !awake && self.prepare_to_sleep();
                 let timeout = if sleeps { self.timeout() } else { Some(Timespec::default()) };
                 let waited = epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref());
                 if sleeps {
                     self.wake_up();
+                    slept = true;
                 }
                 match waited {
                     Ok(_) | Err(Errno::INTR) => {}
@@ -260,6 +268,8 @@ impl Server {
                 }
             }
             if busy || !events.is_empty() {
+                patience = patience.after(!slept);
+                slept = false;
                 last_event = Instant::now();
             }
             self.turn(&events);

@@ -10,8 +10,8 @@ use rustix::net::sockopt::socket_peercred;
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::super::backend::Endpoint;
-use super::super::sysfs::{self, Tree};
-use super::super::umad::{FileId, Registration};
+use super::super::sysfs::{self, Device, Tree};
+use super::super::umad::{FileId, Registration, Services};
 use super::Server;
 use super::connection::Role;
 use super::issm::Attempt;
@@ -60,7 +60,7 @@ impl Server {
         })?;
         let index = self.trees.iter().position(|tree| tree.nodes() == nodes).unwrap_or_else(|| {
             let root = self.directory.join(TREES).join(self.trees.len().to_string());
-            self.trees.push(Tree::new(root, nodes, &*self.backend));
+            self.trees.push(Tree::new(root, nodes, self.presentation, &*self.backend));
             self.trees.len() - 1
         });
         // What has been asked for before has happened now.
@@ -74,10 +74,10 @@ impl Server {
     }
 
     fn open(&mut self, number: u64, kind: DeviceKind, device: u32, nonblocking: bool, node: &str) {
-        let endpoint =
-            self.tree(node).and_then(|index| self.trees[index].endpoint(device).ok_or(Errno::NXIO));
-        let opened = endpoint.and_then(|endpoint| match kind {
-            DeviceKind::Umad => self.open_umad(number, endpoint).map(|()| Some(endpoint)),
+        let device = self.tree(node).and_then(|index| self.trees[index].device(device).ok_or(Errno::NXIO));
+        let opened = device.and_then(|Device { endpoint, services, .. }| match kind {
+            DeviceKind::Umad => self.open_umad(number, endpoint, services).map(|()| Some(endpoint)),
+            DeviceKind::Issm if services == Services::General => Err(Errno::NXIO),
             DeviceKind::Issm => {
                 self.open_is_sm(number, endpoint, !nonblocking).map(|holds| holds.then_some(endpoint))
             }
@@ -92,7 +92,7 @@ impl Server {
         }
     }
 
-    fn open_umad(&mut self, number: u64, endpoint: Endpoint) -> Result<(), Errno> {
+    fn open_umad(&mut self, number: u64, endpoint: Endpoint, services: Services) -> Result<(), Errno> {
         if self.is_of_kernel(endpoint.node) {
             // The kernel's own programs sit there.
             return Err(Errno::BUSY);
@@ -101,7 +101,7 @@ impl Server {
         if connection.name.is_empty() || self.sessions.contains_key(&connection.name) {
             return Err(Errno::INVAL);
         }
-        let id = self.files.open(endpoint);
+        let id = self.files.open_for(endpoint, services);
         self.backend.attach(endpoint);
         connection.role = Role::Umad(id);
         self.by_file.insert(id, number);

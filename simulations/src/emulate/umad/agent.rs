@@ -11,6 +11,29 @@ const MAX_CLASS_VERSION: u8 = 0x83;
 /// Classes are below this, directed-route subnet management excepted.
 const MAX_CLASS: u8 = 80;
 
+/// What a device does of its ports' management.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Services {
+    /// All of it.
+    #[default]
+    All,
+    /// Queue pair 1 alone.
+    General,
+    /// Queue pair 0 alone.
+    SubnetManagement,
+}
+
+impl Services {
+    /// Whether there is a queue pair of this number.
+    const fn have(self, qpn: u32) -> bool {
+        match self {
+            Self::All => true,
+            Self::General => qpn == 1,
+            Self::SubnetManagement => qpn == 0,
+        }
+    }
+}
+
 /// What a program asks for, from either of the two ioctls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registration {
@@ -73,8 +96,8 @@ impl Registration {
     /// Whether the kernel would take it, other agents aside.
     ///
     /// # Errors
-    /// `EINVAL`.
-    pub(super) fn check(&self) -> Result<(), Errno> {
+    /// `EINVAL`; `EPROTONOSUPPORT` where the device has no such queue pair.
+    pub(super) fn check(&self, services: Services) -> Result<(), Errno> {
         let class = self.mgmt_class;
         let is_smp = class == MgmtClass::SUBN_LID.0 || class == MgmtClass::SUBN_DR.0;
         let allowed = self.qpn <= 1
@@ -88,7 +111,11 @@ impl Registration {
                     && (self.rmpp_version == 0 || is_rmpp_class(MgmtClass(class)))
                     && is_smp == (self.qpn == 0)
             };
-        if allowed { Ok(()) } else { Err(Errno::INVAL) }
+        match (allowed, services.have(self.qpn)) {
+            (true, true) => Ok(()),
+            (true, false) => Err(Errno::PROTONOSUPPORT),
+            (false, _) => Err(Errno::INVAL),
+        }
     }
 
     /// Whether the device does RMPP for this agent.

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use rustix::io::Errno;
 
 use super::super::backend::Endpoint;
-use super::agent::Registration;
+use super::agent::{Registration, Services};
 use super::layout::{self, address_of, data_offset, header_len, is_response, is_rmpp_class};
 use super::outgoing::{Expired, Outgoing, Outstanding, SendKey};
 use super::rmpp::{self, Engines};
@@ -43,6 +43,7 @@ struct Agent {
 #[derive(Debug)]
 struct File {
     endpoint: Endpoint,
+    services: Services,
     /// Whether headers have the P_Key index.
     pkey_index: bool,
     /// Whether an agent was ever registered: the header's length is settled then.
@@ -80,10 +81,16 @@ pub struct Files {
 }
 
 impl Files {
-    /// Opens a descriptor on a port.
+    /// Opens a descriptor on a port that does everything.
     pub fn open(&mut self, endpoint: Endpoint) -> FileId {
+        self.open_for(endpoint, Services::All)
+    }
+
+    /// Opens a descriptor on a port, of a device that does these services of it.
+    pub fn open_for(&mut self, endpoint: Endpoint, services: Services) -> FileId {
         let file = File {
             endpoint,
+            services,
             pkey_index: false,
             used: false,
             agents: [const { None }; MAX_AGENTS],
@@ -139,15 +146,15 @@ impl Files {
     /// `ENABLE_PKEY` when it is the first.
     ///
     /// # Errors
-    /// `EINVAL` for what the kernel refuses, methods of the class in another agent's hands included; `ENOMEM` when the
-    /// descriptor holds 32 agents.
+    /// `EINVAL` for what the kernel refuses, methods of the class in another agent's hands included; `EPROTONOSUPPORT` for a
+    /// queue pair that the device does not have; `ENOMEM` when the descriptor holds 32 agents.
     pub fn register(&mut self, id: FileId, registration: Registration, second: bool) -> Result<u32, Errno> {
         let file = self.file(id).ok_or(Errno::BADF)?;
         if registration.qpn > 1 {
             return Err(Errno::INVAL);
         }
         let number = file.agents.iter().position(Option::is_none).ok_or(Errno::NOMEM)? as u32;
-        registration.check()?;
+        registration.check(file.services)?;
         let endpoint = file.endpoint;
         let keys: Vec<_> =
             registration.methods().map(|m| MethodKey::of(endpoint, &registration, m)).collect();

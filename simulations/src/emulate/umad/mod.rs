@@ -15,5 +15,5 @@ mod rmpp_tests;
 #[cfg(test)]
 mod tests;
 
-pub use agent::Registration;
+pub use agent::{Registration, Services};
 pub use files::{FileId, Files, Transmit};

@@ -211,6 +211,20 @@ fn an_unanswered_request_is_repeated_and_then_comes_back_with_etimedout() {
     assert!(read(&mut files, id).is_none(), "who comes late is not heard");
 }
 
+/// B14: a device of one queue pair refuses the classes of the other one, as the kernel does.
+#[test]
+fn b14_devices_of_one_queue_pair_refuse_the_classes_of_the_other() {
+    let mut files = Files::default();
+    let smi = files.open_for(PORT_1, Services::SubnetManagement);
+    let gsi = files.open_for(PORT_1, Services::General);
+    for class in [MgmtClass::SUBN_LID, MgmtClass::SUBN_DR, MgmtClass::SUBN_ADM, MgmtClass::PERF] {
+        let asked = registration(class, &[Method::GET]);
+        let (takes, refuses) = if asked.qpn == 0 { (smi, gsi) } else { (gsi, smi) };
+        assert_eq!(files.register(refuses, asked, true), Err(Errno::PROTONOSUPPORT), "{class:?}");
+        assert!(files.register(takes, asked, true).is_ok(), "{class:?}");
+    }
+}
+
 #[test]
 fn writes_that_cannot_be_are_refused() {
     let mut files = Files::default();
