@@ -292,6 +292,9 @@ pub(crate) struct Route {
     /// Form port groups for switches with adaptive routing, and judge all choices that they leave
     #[arg(long, conflicts_with_all = ["tables", "load", "output"])]
     pub(crate) adaptive: bool,
+    /// With detours over a third group (dragonfly-plus), for switches with private tables; needs two VLs
+    #[arg(long, requires = "adaptive")]
+    pub(crate) detours: bool,
     /// Groups that a switch has at most (GroupCap of its AdaptiveRoutingInfo)
     #[arg(long, value_name = "1-4095", default_value_t = 4095, requires = "adaptive",
         value_parser = clap::value_parser!(u16).range(1..=4095))]

@@ -5,8 +5,8 @@
 use comfy_table::{CellAlignment, Table, presets};
 use mad::types::Guid;
 use routing::adaptive::PortSet;
-use routing::adaptive::groups::{self, Abilities, Summary};
-use routing::engines::{RoutingEngine, RoutingInput};
+use routing::adaptive::groups::{self, Abilities, GroupTable, Summary, detours};
+use routing::engines::{RoutingEngine, RoutingError, RoutingInput};
 use routing::fabric::SwitchGraph;
 use routing::verify::choices::ChoiceReport;
 use serde::Serialize;
@@ -30,6 +30,9 @@ struct Switch {
     guid: Guid,
     name: String,
     groups: Vec<Group>,
+    /// For packets that came in over a global link, where there are detours.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    after_global: Vec<Group>,
 }
 
 #[derive(Serialize)]
@@ -43,11 +46,12 @@ pub(super) fn run(
     engines: &[&'static dyn RoutingEngine],
     input: &RoutingInput,
     group_cap: u16,
+    with_detours: bool,
     json: bool,
 ) -> Outcome {
     let abilities = Abilities { switches: None, group_cap };
     let grouped: Vec<Grouped> =
-        engines.iter().map(|engine| Grouped::new(*engine, graph, input, &abilities)).collect();
+        engines.iter().map(|engine| Grouped::new(*engine, graph, input, &abilities, with_detours)).collect();
     if json {
         out::json(&grouped)?;
     } else {
@@ -63,17 +67,31 @@ impl Grouped {
         graph: &SwitchGraph,
         input: &RoutingInput,
         abilities: &Abilities,
+        with_detours: bool,
     ) -> Self {
         let engine = engine.name();
-        match groups::route(engine, graph, input, abilities) {
-            Ok((routes, report)) => {
+        let found = if with_detours && engine == "dragonfly-plus" {
+            detours::route(graph, input, abilities).map(|(found, report)| (found.first, found.second, report))
+        } else if with_detours {
+            let reason = "it has no detours; dragonfly-plus has".into();
+            Err(RoutingError::Unsuitable { engine, reason })
+        } else {
+            groups::route(engine, graph, input, abilities)
+                .map(|(routes, report)| (routes, Vec::new(), report))
+        };
+        match found {
+            Ok((routes, second, report)) => {
                 let switch = |s: u32| {
                     let table = &routes.tables[s as usize];
-                    let groups = table.groups.iter().zip(table.lids());
+                    let listed = |table: &GroupTable| {
+                        let groups = table.groups.iter().zip(table.lids());
+                        groups.map(|(ports, lids)| Group { ports: *ports, lids }).collect::<Vec<_>>()
+                    };
                     Switch {
                         guid: graph.guid(s),
                         name: graph.name(s).to_owned(),
-                        groups: groups.map(|(ports, lids)| Group { ports: *ports, lids }).collect(),
+                        groups: listed(table),
+                        after_global: second.get(s as usize).map(listed).unwrap_or_default(),
                     }
                 };
                 let switches = (0..graph.switch_count() as u32).map(switch).collect();

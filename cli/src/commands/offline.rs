@@ -52,7 +52,7 @@ pub(super) fn route(args: &Route) -> Outcome {
         args.engine.iter().map(|name| engines::by_name(name)).collect::<Result<_, _>>().map_err(usage)?
     };
     if args.adaptive {
-        return adaptive::run(&graph, &chosen, &input, args.group_cap, args.json);
+        return adaptive::run(&graph, &chosen, &input, args.group_cap, args.detours, args.json);
     }
     let mut judgements = Vec::new();
     let mut first: Option<Routes> = None;

@@ -171,3 +171,23 @@ fn a_torus_is_routed_by_the_operators_seeds() {
     let refused = wrong.refused(2);
     assert!(refused.contains("torus-2QoS.conf:1:9: `x`, expected a number of switches"), "{refused}");
 }
+
+/// Detours of a dragonfly+ are formed and judged; they take a second lane, and no other engine has any.
+#[test]
+fn detours_of_a_dragonfly_plus_are_judged() {
+    let folder = tempfile::tempdir().expect("folder");
+    let file = folder.path().join("dfp.net");
+    let file = file.to_str().expect("text");
+    let made = rsm(&["generate", "dragonfly-plus", "-p", "2", "--leaves", "2", "--spines", "2", "--global", "2", "-g", "5", "-o", file]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let route = |more: &[&str]| {
+        rsm(&[&["route", file, "--engine", "dragonfly-plus", "--adaptive", "--detours"], more].concat())
+    };
+    let routed = route(&[]);
+    assert_eq!(routed.code, Some(0), "{routed:?}");
+    assert!(routed.out.contains("right: all choices arrive, no credit loop"), "{}", routed.out);
+    assert!(route(&["--json"]).out.contains("\"after_global\""));
+    let narrow = route(&["--data-vls", "1"]);
+    assert_eq!(narrow.code, Some(1), "{narrow:?}");
+    assert!(format!("{narrow:?}").contains("needs 2 virtual lanes, the links have 1"), "{narrow:?}");
+}

@@ -87,7 +87,7 @@ pub struct RoutingInput {
 
 impl RoutingInput {
     /// VLs that an engine may use, 1 to 15.
-    fn vls(&self) -> u8 {
+    pub(crate) fn vls(&self) -> u8 {
         match (self.data_vls.clamp(1, 15), self.max_vls) {
             (links, 0) => links,
             (links, most) => links.min(most),

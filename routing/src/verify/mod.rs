@@ -15,6 +15,7 @@ mod balance;
 pub mod choices;
 mod cycle;
 mod dependencies;
+pub mod entries;
 pub mod legality;
 pub mod lmc;
 pub mod mixture;

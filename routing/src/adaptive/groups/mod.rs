@@ -2,8 +2,8 @@
 //! switch takes one by its queues; the static entry is one of them and the escape.
 //!
 //! - Variants: those of `minhop` (all shortest paths), `updn`, `dnup` and `ftree` (all shortest legal ways up and down) and
-//!   `dragonfly-plus` (up, over one global link, down; detours through a third group need tables by lane, which a switch has
-//!   only with private tables). Only for LIDs of hosts; management of switches stays on static entries.
+//!   `dragonfly-plus` (up, over one global link, down; [`detours`] through a third group need tables by port of entry, which a
+//!   switch has only with private tables). Only for LIDs of hosts; management of switches stays on static entries.
 //! - Guarantees, proved by [`crate::verify::choices`] on the result and refused otherwise: whatever members are taken, packets
 //!   arrive; and the channel dependency graph of all members together is free of cycles, the static entries alone are too.
 //!   Up/down and dragonfly+ keep that by their rule. For `minhop` it holds on trees; elsewhere members that would close a
@@ -13,6 +13,7 @@
 //!   theirs, and what is left stays static.
 //! - Cost: a bit test for each (switch, leaf, exit), and the check.
 
+pub mod detours;
 mod narrow;
 mod table;
 #[cfg(test)]
@@ -28,7 +29,7 @@ use crate::engines::{self, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::Routes;
 use crate::verify::choices::{self, ChoiceReport, Choices};
-use table::GroupTable;
+pub use table::GroupTable;
 
 /// What the switches can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,13 @@ pub struct Abilities {
     pub switches: Option<BTreeSet<Guid>>,
     /// GroupCap of AdaptiveRoutingInfo: groups of a switch, 1 to 4095.
     pub group_cap: u16,
+}
+
+impl Abilities {
+    /// Whether a switch routes adaptively.
+    fn has(&self, switch: Guid) -> bool {
+        self.switches.as_ref().is_none_or(|able| able.contains(&switch))
+    }
 }
 
 /// Static tables and groups beside them.
@@ -110,6 +118,7 @@ pub fn route(
 }
 
 /// The exits that a switch may take to each leaf (switch with hosts), before any limit.
+#[derive(Clone)]
 struct Exits {
     /// Number of each switch among the leaves, `u32::MAX` for none.
     leaf_of: Vec<u32>,
@@ -128,7 +137,7 @@ impl Exits {
         for (number, leaf) in (0..).zip(&leaves) {
             leaf_of[*leaf as usize] = number;
         }
-        let able = |s| abilities.switches.as_ref().is_none_or(|able| able.contains(&graph.guid(s)));
+        let able = |s| abilities.has(graph.guid(s));
         let mut sets = vec![PortSet::default(); leaves.len() * graph.switch_count()];
         sets.par_chunks_mut(leaves.len().max(1)).zip(0_u32..graph.switch_count() as u32).for_each(
             |(row, s)| {
