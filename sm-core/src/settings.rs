@@ -8,6 +8,7 @@ use routing::engines::RoutingInput;
 
 use crate::config::{Config, ConfigError, LidTakeover};
 use crate::partitions::{self, Partitions};
+use crate::plan::balance::LoadFile;
 use crate::qos::Qos;
 
 /// All settings of one subnet manager.
@@ -31,6 +32,8 @@ pub struct SmSettings {
     pub reregister_per_s: u32,
     /// Whether a master stays master although a standby ranks higher.
     pub sticky: bool,
+    /// Time between two readings of the load for `adaptive-minhop`; zero: never.
+    pub balance_interval: Duration,
     /// What is planned.
     pub plan: PlanSettings,
     /// Windows and time-outs.
@@ -78,6 +81,8 @@ pub struct PlanSettings {
     pub enforce_partitions: bool,
     /// Sharing of links between lanes, and lanes of service levels.
     pub qos: Qos,
+    /// Load for `adaptive-minhop`, in place of counters read over the fabric.
+    pub load_file: Option<LoadFile>,
 }
 
 impl SmSettings {
@@ -102,6 +107,11 @@ impl SmSettings {
         }
         settings.plan.steering = config.routing.steering()?;
         settings.plan.qos = config.qos.wanted()?;
+        if let Some(file) = &config.routing.load_file {
+            let unreadable = |source| ConfigError::Unreadable { file: file.clone(), source };
+            let text = std::fs::read_to_string(file).map_err(unreadable)?;
+            settings.plan.load_file = Some(LoadFile { name: file.display().to_string(), text: text.into() });
+        }
         Ok(settings)
     }
 }
@@ -120,6 +130,7 @@ impl From<&Config> for SmSettings {
             lid_takeover: config.failover.lid_takeover,
             reregister_per_s: config.failover.reregister_per_s,
             sticky: sm.sticky,
+            balance_interval: Duration::from_secs(u64::from(config.routing.balance_interval_s)),
             plan: PlanSettings {
                 subnet_prefix: sm.subnet_prefix.0,
                 sm_sl: sm.sm_sl,
@@ -140,6 +151,7 @@ impl From<&Config> for SmSettings {
                 partitions: Arc::default(),
                 enforce_partitions: config.partitions.enforce,
                 qos: config.qos.alone(),
+                load_file: None,
             },
             transactions: TransactionConfig {
                 window: usize::from(t.window),

@@ -46,6 +46,7 @@ pub(super) fn run(args: &Plan) -> Outcome {
         reassign: config.lids.reassign,
         tables: Arc::clone(&tables),
         previous: None,
+        measured: None,
     })?;
     let verdict = planned.verdict.clone();
     let ground = Ground { tables, quirks: restored.quirks };

@@ -178,7 +178,22 @@ fn detours_of_a_dragonfly_plus_are_judged() {
     let folder = tempfile::tempdir().expect("folder");
     let file = folder.path().join("dfp.net");
     let file = file.to_str().expect("text");
-    let made = rsm(&["generate", "dragonfly-plus", "-p", "2", "--leaves", "2", "--spines", "2", "--global", "2", "-g", "5", "-o", file]);
+    let made = rsm(&[
+        "generate",
+        "dragonfly-plus",
+        "-p",
+        "2",
+        "--leaves",
+        "2",
+        "--spines",
+        "2",
+        "--global",
+        "2",
+        "-g",
+        "5",
+        "-o",
+        file,
+    ]);
     assert_eq!(made.code, Some(0), "{made:?}");
     let route = |more: &[&str]| {
         rsm(&[&["route", file, "--engine", "dragonfly-plus", "--adaptive", "--detours"], more].concat())

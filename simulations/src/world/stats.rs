@@ -81,6 +81,11 @@ impl Stats {
             .sum()
     }
 
+    /// Datagrams that agents sent in a management class.
+    pub fn sent_of(&self, class: MgmtClass) -> u64 {
+        self.sent.iter().filter(|((of, ..), _)| *of == class.0).map(|(_, n)| n).sum()
+    }
+
     /// Set SMPs that agents sent.
     pub fn sets(&self) -> u64 {
         let smp = |class| class == MgmtClass::SUBN_DR.0 || class == MgmtClass::SUBN_LID.0;

@@ -184,6 +184,11 @@ sections! {
         port_order_file: Option<PathBuf> = None, Allowed::Text;
         /// Seed by which LIDs are dealt to equal paths by chance; 0: evenly.
         scatter: u32 = 0, Allowed::Integer(0, 4_294_967_295);
+        /// Seconds between two readings of the load of links, by which adaptive-minhop moves routes; 0: never.
+        balance_interval_s: u32 = 0, Allowed::Integer(0, 86_400);
+        /// File of flows or port counters that adaptive-minhop goes by in place of counters read over the fabric, as
+        /// `rsm route --load` takes it; read at the start and at SIGHUP.
+        load_file: Option<PathBuf> = None, Allowed::Text;
         /// Leave links between switches that run below what both ends can out of the routes, unless they are needed.
         avoid_degraded_links: bool = false, Allowed::Boolean;
         /// The torus as it is meant to be (torus-2qos), as opensm's torus-2QoS.conf; not set: found from the wiring.

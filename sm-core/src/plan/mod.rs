@@ -5,6 +5,7 @@
 //! switch and port what it shall hold. `apply` sends the difference.
 
 pub mod arbitration;
+pub mod balance;
 pub mod fields;
 pub mod lanes;
 pub mod lids;
@@ -50,6 +51,8 @@ pub struct PlanInput {
     pub tables: Arc<KnownTables>,
     /// The plan before, if there was one: what links that were lost since do not concern is taken over from it.
     pub previous: Option<Arc<Plan>>,
+    /// Load that was measured on the tables in force, for `adaptive-minhop`.
+    pub measured: Option<balance::Measured>,
 }
 
 /// What a switch shall hold besides its ports and its table.
@@ -135,7 +138,7 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
         SwitchGraph::with_links(&fabric, usable)
     });
     let previous = input.previous.as_deref();
-    let routed = routes::route(&graph, observed, &input.settings, previous.map(|plan| &plan.standing))?;
+    let routed = routes::route((&fabric, &graph), input)?;
     let idle: Vec<bool> =
         (0..graph.switch_count() as u32).map(|s| is_idle(observed, graph.node(s))).collect();
     let joins_service = idle.contains(&false);
@@ -162,6 +165,7 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
         arbitration::plan(observed, &routed.routes, &input.settings.qos, &mut ports);
     let findings = [
         pkeys.findings,
+        routed.findings,
         of_lanes,
         lanes::findings(&routed.routes, &input.settings.qos).into_iter().collect(),
     ]

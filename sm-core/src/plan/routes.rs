@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use mad::types::PortNum;
+use routing::adaptive::Damping;
 use routing::engines::{self, RoutingInput};
-use routing::fabric::{PortRef, SwitchGraph};
+use routing::fabric::{Fabric, PortRef, SwitchGraph};
 use routing::routes::Routes;
 use routing::verify::{self, Report};
 
-use super::PlanError;
+use super::{PlanError, PlanInput, balance};
 use crate::observed::Observed;
 use crate::qos::PortKind;
 use crate::settings::PlanSettings;
@@ -30,6 +31,8 @@ pub struct Verdict {
 pub struct Standing {
     engine: Option<engines::Standing>,
     proof: verify::Standing,
+    /// What keeps routes that follow the load from moving back.
+    damping: Damping,
 }
 
 /// Routes and the opinion.
@@ -38,15 +41,21 @@ pub(super) struct Routed {
     pub(super) routes: Arc<Routes>,
     pub(super) verdict: Verdict,
     pub(super) standing: Standing,
+    /// What the operator should know, a line each.
+    pub(super) findings: Vec<String>,
 }
 
 pub(super) fn route(
-    graph: &Arc<SwitchGraph>,
-    observed: &Observed,
-    settings: &PlanSettings,
-    standing: Option<&Standing>,
+    (fabric, graph): (&Fabric, &Arc<SwitchGraph>),
+    plan: &PlanInput,
 ) -> Result<Routed, PlanError> {
-    let input = RoutingInput { data_vls: data_vls(graph, observed, settings), ..settings.steering.clone() };
+    let (observed, settings, previous) = (&*plan.observed, &plan.settings, plan.previous.as_deref());
+    let standing = previous.map(|plan| &plan.standing);
+    let mut input =
+        RoutingInput { data_vls: data_vls(graph, observed, settings), ..settings.steering.clone() };
+    balance::stand_on(&mut input, graph, previous);
+    let mut damping = standing.map(|standing| standing.damping.clone()).unwrap_or_default();
+    let mut findings = Vec::new();
     let in_words = |errors: Vec<engines::RoutingError>| -> Vec<String> {
         errors.iter().map(ToString::to_string).collect()
     };
@@ -59,12 +68,22 @@ pub(super) fn route(
             PlanError::NoEngine(std::mem::take(&mut refused))
         })?;
         refused.extend(in_words(chained.refused));
-        let routes = Arc::new(chained.routes);
+        let mut routes = chained.routes;
+        if let Some(measured) = plan.measured.as_ref().filter(|_| routes.engine == balance::ENGINE) {
+            let measured = (measured, settings.load_file.as_ref());
+            findings.extend(balance::follow(&mut routes, &mut damping, (fabric, graph), measured));
+        }
+        let routes = Arc::new(routes);
         let proof = standing.map(|standing| &standing.proof);
         let (report, proof) = verify::check_from(graph, &routes, verify::Options::default(), proof);
         if report.reaches_all() {
             let verdict = Verdict { engine: routes.engine.clone(), report, refused };
-            return Ok(Routed { routes, verdict, standing: Standing { engine: chained.standing, proof } });
+            return Ok(Routed {
+                routes,
+                verdict,
+                standing: Standing { engine: chained.standing, proof, damping },
+                findings,
+            });
         }
         // Tables that are wrong are as good as none: the next engine has its turn.
         refused.push(report.to_string());

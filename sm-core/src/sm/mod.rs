@@ -18,6 +18,7 @@
 //!
 //! One round is brought to its end before the next begins; what happens meanwhile leaves a mark ([`wishes`]).
 
+mod balance;
 mod election;
 mod event;
 mod incoming;
@@ -47,6 +48,7 @@ use crate::settings::SmSettings;
 use crate::snapshot::Snapshot;
 use crate::store::Restored;
 use crate::sweep::{Ask, Sweep, SweepProgress};
+use balance::Balance;
 use election::{Election, Rank};
 pub use event::{Action, Event};
 pub use inline::{Inline, Output};
@@ -75,6 +77,8 @@ enum Token {
     Poll(Guid),
     /// SMInfo of a manager, right before a plan is applied.
     Confirm(Guid),
+    /// Counters of a switch port.
+    Counter(Guid, PortNum),
     /// HANDOVER to a higher manager, or ACKNOWLEDGE of one that came to us.
     Control,
 }
@@ -145,6 +149,7 @@ pub struct Sm {
     wishes: Wishes,
     watch: Watch,
     tell: Tell,
+    balance: Balance,
     /// Ports that came up between their reading and the clearing of PortStateChange.
     changed_meanwhile: Vec<(Guid, PortNum)>,
     /// Nodes whose SL-to-VL and VL arbitration tables somebody asked for.
@@ -189,6 +194,7 @@ impl Sm {
             wishes: Wishes::default(),
             watch: Watch::default(),
             tell: Tell::default(),
+            balance: Balance::default(),
             changed_meanwhile: Vec::new(),
             tables_wanted: BTreeSet::new(),
             raised: BTreeSet::new(),
@@ -269,7 +275,8 @@ impl Sm {
         let writes = self.may_write();
         let tell = self.tell.deadline().filter(|_| writes);
         let multicast = self.multicast.deadline().filter(|_| writes);
-        [self.round_due(), tell, multicast, poll].into_iter().flatten().min()
+        let balance = self.balance_due().filter(|_| writes);
+        [self.round_due(), tell, multicast, poll, balance].into_iter().flatten().min()
     }
 
     /// Where it is.
@@ -322,6 +329,9 @@ impl Sm {
     }
 
     fn complete(&mut self, completion: Completion<Token>, now: Timestamp) {
+        if let Token::Counter(guid, port) = completion.token {
+            return self.counter_answered((guid, port), &completion.outcome);
+        }
         let answer = Answer::of(completion.outcome);
         match (completion.token, &mut self.phase) {
             (Token::Sweep(ask), phase) => {
@@ -339,7 +349,14 @@ impl Sm {
             (Token::Renamed(guid), _) => self.renamed_answered(guid, &answer),
             (Token::Poll(guid), _) => self.polled(guid, &answer, now),
             (Token::Confirm(guid), Phase::Confirming(confirmation)) => confirmation.answer(guid, &answer),
-            (Token::Apply(_) | Token::Multicast(_) | Token::Confirm(_) | Token::Control, _) => {}
+            (
+                Token::Apply(_)
+                | Token::Multicast(_)
+                | Token::Confirm(_)
+                | Token::Control
+                | Token::Counter(..),
+                _,
+            ) => {}
         }
     }
 }

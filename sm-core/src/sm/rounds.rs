@@ -105,6 +105,10 @@ impl Sm {
         }
         self.ask_renamed();
         self.tell_some(now);
+        self.balance(now);
+        if self.balance_is_open() {
+            return false;
+        }
         let begins = self.round_due().is_some_and(|at| at <= now);
         if begins {
             self.begin_sweep(self.wishes.wants_full() || self.observed.is_none(), now);
@@ -250,6 +254,7 @@ impl Sm {
             reassign: self.reassign,
             tables: Arc::clone(&self.ground.tables),
             previous: self.plan.clone(),
+            measured: self.balance.take(),
         })));
     }
 

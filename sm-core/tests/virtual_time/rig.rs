@@ -17,7 +17,7 @@ pub(crate) struct SmAgent(pub(crate) Inline);
 impl Agent for SmAgent {
     fn accepts(&self, mad: &Mad) -> bool {
         let class = mad.header.mgmt_class();
-        class == MgmtClass::SUBN_LID || class == MgmtClass::SUBN_DR
+        class == MgmtClass::SUBN_LID || class == MgmtClass::SUBN_DR || class == MgmtClass::PERF
     }
 
     fn receive(&mut self, datagram: Datagram, now: Timestamp) {
