@@ -7,7 +7,7 @@
 //!
 //! Cost: O((ports + 49,151) · 2^LMC).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use mad::types::{Guid, Lid};
 
@@ -244,22 +244,20 @@ impl<'a> Book<'a> {
                 late.push((i, blockers.iter().any(|j| self.applicants[*j].stuck)));
             }
         }
-        let waits: BTreeSet<usize> = late.iter().map(|(i, _)| *i).collect();
         for (i, for_ever) in late {
-            self.serve_blocked(&mut plan, i, for_ever, &waits);
+            self.serve_blocked(&mut plan, i, for_ever);
         }
         plan.memory = self.remember(&mut plan.given_up);
         plan
     }
 
     /// A port whose range somebody still holds. It waits; but where its holder is stuck, or where it holds itself what
-    /// another one waits for, it takes a free range, or all would wait for each other.
-    fn serve_blocked(&mut self, plan: &mut LidPlan, i: usize, for_ever: bool, waits: &BTreeSet<usize>) {
+    /// another one is to have, it takes a free range: else all would wait for each other, or two ports would share a LID
+    /// meanwhile, one of which may be ours.
+    fn serve_blocked(&mut self, plan: &mut LidPlan, i: usize, for_ever: bool) {
         let applicant = self.applicants[i];
-        let in_the_way = applicant.held_range().is_some_and(|held| {
-            held.indices()
-                .any(|lid| self.wanted[lid] != i as u32 && waits.contains(&(self.wanted[lid] as usize)))
-        });
+        let of_another = |lid: usize| ![FREE, i as u32].contains(&self.wanted[lid]);
+        let in_the_way = applicant.held_range().is_some_and(|held| held.indices().any(of_another));
         if for_ever || in_the_way {
             let found = self.find(i, &mut [1; 8], false);
             let Some(range) = found else {

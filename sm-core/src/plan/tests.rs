@@ -68,6 +68,18 @@ fn b15_a_wanted_lid_waits_for_its_holder_and_a_stuck_holder_keeps_it() {
     assert!(given(&plan, 1).is_some_and(|l| l != 7) && plan.waiting.is_empty());
 }
 
+/// Port 1 remembers 5, which port 3 still holds, and shares 7 with port 2: two ports must not have one LID until port 3 has
+/// moved, and where port 1 is our own there would be no plan at all.
+#[test]
+fn who_waits_for_a_lid_and_shares_the_one_it_holds_takes_a_free_one_meanwhile() {
+    let memory = LidMemory::from([(Guid(1), range(5, 0)), (Guid(2), range(7, 0)), (Guid(3), range(6, 0))]);
+    let plan = assign(&[port(1, Some(7)), port(2, Some(7)), port(3, Some(5))], &memory, Lid::MAX);
+    assert_eq!((given(&plan, 1), given(&plan, 2), given(&plan, 3)), (Some(1), Some(7), Some(6)));
+    assert_eq!((plan.waiting.as_slice(), plan.memory.get(&Guid(1))), (&[Guid(1)][..], Some(&range(5, 0))));
+    let then = assign(&[port(1, Some(1)), port(2, Some(7)), port(3, Some(6))], &plan.memory, Lid::MAX);
+    assert_eq!((given(&then, 1), then.waiting.len()), (Some(5), 0));
+}
+
 #[test]
 fn when_space_runs_out_absent_ports_are_forgotten_first_and_the_rest_is_named() {
     let memory = LidMemory::from([(Guid(9), range(2, 0))]);

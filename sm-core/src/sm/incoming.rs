@@ -31,7 +31,7 @@ impl Sm {
             (Method::GET, SmInfo::ID) => {
                 let info = self.sm_info();
                 self.reply(datagram, Status::OK, |data| info.encode(data));
-                self.asked_by(datagram);
+                self.asked_by(datagram, now);
             }
             (Method::SET, SmInfo::ID) => self.controlled(datagram, now),
             _ => {}
@@ -40,13 +40,16 @@ impl Sm {
 
     /// Somebody asks for our SMInfo: another manager, perhaps. A second master may have taken note of a new link for itself
     /// and cleared PortStateChange before we looked (B58), so that this is all we ever see of it.
-    fn asked_by(&mut self, datagram: &Datagram) {
+    fn asked_by(&mut self, datagram: &Datagram, now: Timestamp) {
         let smp = Smp::from_mad(datagram.mad);
         let said = SmInfo::decode(&smp.data).filter(|info| info.guid().is_some());
         let end = self.observed.as_ref().and_then(|observed| asker(observed, datagram));
         let met = |o: &Arc<Observed>| o.managers.iter().find(|m| Some(m.port) == end).copied();
         let known = self.observed.as_ref().and_then(met);
         self.election.asked_by(said.map(|info| info.guid()).or_else(|| known.map(|m| m.guid)));
+        if let Some(info) = &said {
+            self.asked_by_manager(info, &smp, now);
+        }
         if self.sm_state() != SmState::Master {
             return;
         }

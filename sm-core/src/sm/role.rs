@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mad::transactions::Request;
 use mad::transport::Datagram;
-use mad::types::{DirectedPath, Guid, Timestamp};
+use mad::types::{DirectedPath, Guid, PortState, Timestamp};
 use mad::wire::smp::{SmControl, SmInfo, SmState, Smp};
 use mad::wire::{Attribute, Status};
 
@@ -24,24 +24,36 @@ use crate::snapshot::Snapshot;
 pub(super) struct Others {
     /// Routes to the managers that were met, by port GUID.
     paths: BTreeMap<Guid, DirectedPath>,
+    /// The way back to managers that asked for our SMInfo and said who they are: a sweep need not meet them, where a
+    /// node between us can't be walked past.
+    askers: BTreeMap<Guid, DirectedPath>,
     next_poll: Option<Timestamp>,
     /// When we last handled anything.
     alive: Option<Timestamp>,
+    /// When the last sweep began that found our own port with a link.
+    linked: Option<Timestamp>,
 }
+
+/// Askers that are remembered; more are as good as these.
+const MOST_ASKERS: usize = 16;
 
 /// The managers asked once more before a plan is applied.
 #[derive(Debug)]
 pub(super) struct Confirmation {
     pub(super) plan: Arc<Plan>,
-    pub(super) managers: Vec<OtherManager>,
+    pub(super) managers: Vec<(Guid, SmInfo)>,
     pub(super) open: usize,
 }
 
 impl Confirmation {
     pub(super) fn answer(&mut self, guid: Guid, answer: &Answer) {
         self.open = self.open.saturating_sub(1);
-        if let Some(info) = answer.attribute::<SmInfo>() {
-            self.managers.iter_mut().filter(|m| m.guid == guid).for_each(|m| m.info = info);
+        let Some(info) = answer.attribute::<SmInfo>() else { return };
+        match self.managers.iter_mut().find(|(known, _)| *known == guid) {
+            Some((_, known)) => *known = info,
+            // An asker, which no sweep has met: at the end of the way back there may be somebody else by now.
+            None if info.guid() == guid => self.managers.push((guid, info)),
+            None => {}
         }
     }
 }
@@ -98,9 +110,47 @@ impl Sm {
         }
     }
 
+    /// Somebody that says who it is asks for our SMInfo. Who is MASTER while we write, and was not met, writes too or is
+    /// about to: what is under way is abandoned, and the fabric examined from nothing.
+    pub(super) fn asked_by_manager(&mut self, info: &SmInfo, request: &Smp, now: Timestamp) {
+        let Some(peer) = self.peer(info.guid(), info).filter(|peer| peer.rank.guid != self.own.guid) else {
+            return;
+        };
+        let Some(path) = way_back(request) else { return };
+        if self.others.askers.len() < MOST_ASKERS {
+            self.others.askers.insert(peer.rank.guid, path);
+        }
+        let writes = matches!(
+            self.phase,
+            Phase::Planning | Phase::Confirming(_) | Phase::Applying(_) | Phase::Multicast(_)
+        );
+        if peer.trusted && peer.state == SmState::Master && self.election.leads() && writes {
+            self.abandon(now);
+            self.wishes.full();
+        }
+    }
+
+    /// Whether others may have taken over or written tables since the last sweep, unseen: our own port lost its link for so long, or
+    /// a manager that was rising or master was met then and has left since.
+    pub(super) fn may_have_missed_others(&mut self, before: Option<&Observed>, observed: &Observed) -> bool {
+        let last = self.others.linked.replace(self.round.sweep_began());
+        let Some(before) = before.filter(|_| self.sm_state() == SmState::Master) else { return false };
+        let own = |picture: &Observed| picture.port_info(picture.local)?.port_state();
+        let fell = own(before) == Some(PortState::Active) && own(observed) == Some(PortState::Init);
+        let long = last.is_some_and(|last| self.round.sweep_began() - last > self.lapse());
+        let rose = |m: &OtherManager| {
+            let writes = matches!(m.info.state(), Some(SmState::Discovering | SmState::Master));
+            writes && observed.managers.iter().all(|now| now.guid != m.guid)
+        };
+        if fell && long {
+            self.election.lapsed();
+        }
+        fell && long || before.managers.iter().any(rose)
+    }
+
     /// The election's view of the managers that were met; those whose state is no state are left out.
-    pub(super) fn peers(&self, managers: &[OtherManager]) -> Vec<Peer> {
-        managers.iter().filter_map(|m| self.peer(m.guid, &m.info)).collect()
+    pub(super) fn peers(&self, managers: &[(Guid, SmInfo)]) -> Vec<Peer> {
+        managers.iter().filter_map(|(guid, info)| self.peer(*guid, info)).collect()
     }
 
     /// An SM_Key of 0 is one that is not shown: a manager shows it only to whom it knows as master (14.2.5.13).
@@ -115,7 +165,7 @@ impl Sm {
         self.renew_rank();
         let path = |m: &OtherManager| Some((m.guid, observed.nodes.get(&m.port.node)?.path));
         self.others.paths = observed.managers.iter().filter_map(path).collect();
-        let verdict = self.election.swept(&self.peers(&observed.managers));
+        let verdict = self.election.swept(&self.peers(&said_by(&observed.managers)));
         let oddities = observed.managers.iter().filter_map(|m| self.oddity(observed, m)).collect::<Vec<_>>();
         self.note(oddities);
         verdict
@@ -241,12 +291,20 @@ impl Sm {
 
     /// A plan is made. The managers that were met are asked once more before it is applied.
     pub(super) fn confirm(&mut self, plan: Arc<Plan>, observed: &Observed) {
-        let managers = observed.managers.clone();
+        let managers = said_by(&observed.managers);
         let mut open = 0;
-        for manager in &managers {
-            if let Some(path) = self.others.paths.get(&manager.guid) {
-                let request = self.ask_manager(*path, manager.guid);
-                self.transactions.submit(request.into_transaction(), Token::Confirm(manager.guid));
+        for (guid, _) in &managers {
+            if let Some(path) = self.others.paths.get(guid) {
+                let request = self.ask_manager(*path, *guid);
+                self.transactions.submit(request.into_transaction(), Token::Confirm(*guid));
+                open += 1;
+            }
+        }
+        for (guid, path) in std::mem::take(&mut self.others.askers) {
+            if managers.iter().all(|(met, _)| *met != guid) {
+                self.others.paths.insert(guid, path);
+                let request = Request { retries: Some(1), ..self.ask_manager(path, guid).into_transaction() };
+                self.transactions.submit(request, Token::Confirm(guid));
                 open += 1;
             }
         }
@@ -299,6 +357,11 @@ impl Sm {
         self.snapshot = Some(Arc::clone(&snapshot));
         self.actions.push_back(Action::Publish(snapshot));
     }
+}
+
+/// What the managers that were met said of themselves.
+fn said_by(managers: &[OtherManager]) -> Vec<(Guid, SmInfo)> {
+    managers.iter().map(|manager| (manager.guid, manager.info)).collect()
 }
 
 /// The directed route by which a request came, the other way round.

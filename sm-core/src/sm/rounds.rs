@@ -48,6 +48,11 @@ pub(super) struct Round {
 }
 
 impl Round {
+    /// When the sweep of the round began.
+    pub(super) const fn sweep_began(&self) -> Timestamp {
+        self.sweep_began
+    }
+
     /// Whether there is nothing left open, or too little hope to hurry.
     pub(super) const fn is_settled(&self) -> bool {
         self.number > 0 && self.report.is_none() && (!self.open || self.quick > QUICK_ROUNDS)
@@ -222,9 +227,15 @@ impl Sm {
         if let Some(before) = self.observed.as_ref().filter(|_| changed) {
             self.tell.compare(before, &observed);
         }
-        self.observed = Some(Arc::clone(&observed));
+        let before = self.observed.replace(Arc::clone(&observed));
         if !self.local_port_is_up(&observed) {
             return self.link_is_down(now);
+        }
+        if self.may_have_missed_others(before.as_deref(), &observed) {
+            self.foreign_tables = true;
+            self.wishes.full();
+            self.carry_out(now);
+            return self.close_round(now);
         }
         let verdict = self.meet(&observed);
         if verdict != Verdict::Lead {

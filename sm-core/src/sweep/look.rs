@@ -4,6 +4,7 @@
 //! that went are taken out, new ones are walked. Switches that did not answer are asked once more when that is done, by
 //! the routes that are left then; who is still silent has gone.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use mad::types::{DirectedPath, Guid, PortNum, PortState};
@@ -19,6 +20,8 @@ use crate::request::Answer;
 pub(super) struct Look {
     /// Switches whose ports are read again.
     refreshed: Guids,
+    /// Ports whose PortInfo was not known when the look began: their links may have gone and come unseen.
+    unread: HashSet<Place>,
     /// Switches that did not answer by their old route.
     silent: Guids,
     /// Whether the silent ones were asked again.
@@ -104,7 +107,11 @@ impl Sweep {
             }
         }
         for end in observed.unread() {
-            self.ask_port(observed.fabric.node(end.node).guid, end.port);
+            let place = (observed.fabric.node(end.node).guid, end.port);
+            if let Some(look) = &mut self.look {
+                look.unread.insert(place);
+            }
+            self.ask_port(place.0, place.1);
         }
     }
 
@@ -141,15 +148,16 @@ impl Sweep {
     /// PortInfo of a port of which an older one may be known: takes a link out that went or may lead elsewhere now.
     pub(super) fn port_looked_at(&mut self, end: PortRef, new: &PortInfo) {
         let Some(observed) = self.observed() else { return };
-        let known = observed.port_info(end).is_some();
+        let read = observed.port_info(end).is_some();
         let Some(peer) = observed.fabric.peer(end) else { return };
         let state = new.port_state().unwrap_or(PortState::Down);
-        let refreshed = self
-            .place(end)
-            .is_some_and(|(guid, _)| self.look.as_ref().is_some_and(|l| l.refreshed.contains(&guid)));
+        let Some(place) = self.place(end) else { return };
+        let Some(look) = self.look.as_mut() else { return };
+        // Once: what is walked anew is not doubted again.
+        let unread = look.unread.remove(&place);
         // A port at INIT lost its link in between, and a cable may have been moved; so the peer is asked again.
-        let doubtful = !state.is_up() || (state == PortState::Init && refreshed);
-        if !known || !doubtful {
+        let init = state == PortState::Init && (unread || look.refreshed.contains(&place.0));
+        if !(read || unread) || (state.is_up() && !init) {
             return;
         }
         let settled =
