@@ -21,6 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         transport: Arc::clone(&transport) as Arc<_>,
         settings: SmSettings::load(&config)?,
         state_dir: std::env::args().nth(1).map(Into::into),
+        state_sync: sm_core::config::StateSync::Grouped,
         reassign: false,
         sa: ServerConfig::default(),
         mirror: None,

@@ -42,6 +42,7 @@ fn setup(fabric: &MemoryFabric, state_dir: Option<&Path>) -> (Setup, Hooks<'stat
         transport: Arc::clone(&transport) as Arc<_>,
         settings: SmSettings { sweep_interval: Duration::from_secs(1), ..SmSettings::default() },
         state_dir: state_dir.map(Path::to_path_buf),
+        state_sync: sm_core::config::StateSync::Grouped,
         reassign: false,
         sa: ServerConfig::default(),
         mirror: None,

@@ -55,6 +55,7 @@ impl Manager {
                 ..SmSettings::default()
             },
             state_dir: Some(state),
+            state_sync: sm_core::config::StateSync::Grouped,
             reassign: false,
             sa: ServerConfig::default(),
             mirror: Some(Mirror {

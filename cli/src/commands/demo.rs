@@ -77,6 +77,7 @@ fn setup(transport: &Arc<PortTransport>) -> Setup {
         transport: Arc::clone(transport) as Arc<_>,
         settings: SmSettings::default(),
         state_dir: None,
+        state_sync: sm_core::config::StateSync::Grouped,
         reassign: false,
         sa: ServerConfig::default(),
         mirror: None,

@@ -35,6 +35,7 @@ pub(super) fn run(args: &Run) -> Outcome {
         transport: host::captured(transport, args.capture.as_deref())?,
         settings: manager,
         state_dir: Some(config.state.dir.clone()),
+        state_sync: config.state.sync,
         reassign: config.lids.reassign,
         sa: server(&config),
         mirror: mirror(&config, &port)?,

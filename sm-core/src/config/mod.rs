@@ -21,7 +21,7 @@ pub use sections::{
     Config, DeviceConfig, FailoverConfig, LidsConfig, LogConfig, PartitionsConfig, PortsConfig, QosConfig,
     RoutingConfig, SaConfig, SmConfig, StateConfig, TransactionsConfig,
 };
-pub use setting::{Hex64, LidTakeover, LogFormat, LogLevel};
+pub use setting::{Hex64, LidTakeover, LogFormat, LogLevel, StateSync};
 pub use steering::{SteeringError, read};
 
 use error::Source;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use mad::types::{Gid, Guid};
 
-use super::setting::{Allowed, Hex64, LidTakeover, LogFormat, LogLevel, Setting};
+use super::setting::{Allowed, Hex64, LidTakeover, LogFormat, LogLevel, Setting, StateSync};
 use crate::qos::{VlMap, VlWeights};
 
 /// A value that is not allowed, and where it stood.
@@ -323,6 +323,9 @@ sections! {
     state: StateConfig {
         /// Directory of the state files; made when it is missing.
         dir: PathBuf = PathBuf::from("/var/lib/rsm"), Allowed::Text;
+        /// When a registration is safe from a power cut; from the end of the program it is before it is acknowledged. grouped:
+        /// within 0.1 s, many together, so that a job start doesn't wait for the disk; each: before it is acknowledged.
+        sync: StateSync = StateSync::Grouped, Allowed::Word(StateSync::WORDS);
     }
 
     /// The log.

@@ -299,6 +299,16 @@ words! {
 }
 
 words! {
+    /// When the state is safe from a power cut. It is safe from the end of the process in any case.
+    StateSync {
+        /// Within a tenth of a second, many changes together.
+        Grouped = "grouped",
+        /// Before a change is acknowledged.
+        Each = "each",
+    }
+}
+
+words! {
     /// When a new master's port takes the LID of the master before.
     LidTakeover {
         /// Where no port of the fabric has it any more.

@@ -12,7 +12,7 @@ use super::mirroring::Mirroring;
 use super::{DaemonError, Setup};
 use crate::apply::Quirks;
 use crate::plan::lids::LidMemory;
-use crate::store::{Change, Embedded, Entries, Epoch, Kind, Outbox, Restored, adopt, difference, typed};
+use crate::store::{Change, Entries, Epoch, Journaled, Kind, Outbox, Restored, adopt, difference, typed};
 
 /// Jobs that may wait; whoever brings more waits.
 const JOBS: usize = 256;
@@ -99,7 +99,7 @@ impl Book {
                 Entries::new(),
             ));
         };
-        let (mut store, mut entries, mut complaints) = Embedded::open(dir)?;
+        let (mut store, mut entries, mut complaints) = Journaled::open(dir, setup.state_sync)?;
         match adopt::adopt(dir, &mut store, &mut entries) {
             Ok(told) => complaints.extend(told),
             Err(error) => complaints.push(error.to_string()),
@@ -147,7 +147,9 @@ impl Work {
 
     fn run(mut self, jobs: &Receiver<Job>) {
         loop {
-            let next = self.mirroring.deadline().map_or(TURN, |at| (at - self.now()).min(TURN));
+            let stores = self.book.stores.iter().filter_map(Outbox::deadline);
+            let next = stores.chain(self.mirroring.deadline()).min();
+            let next = next.map_or(TURN, |at| (at - self.now()).min(TURN));
             select! {
                 recv(jobs) -> job => match job {
                     Ok(Job::End) | Err(_) => return,

@@ -11,7 +11,7 @@
 //!
 //! All channels are bounded. When the one to `sm` is full the receiver waits, which can't last: the window is smaller than
 //! the channel, so only traps can fill it. When the one to `sa` is full the datagram is dropped and counted; its sender
-//! asks again. A registration is acknowledged when it is written.
+//! asks again. A registration is acknowledged when it is written; other answers don't wait for that.
 
 mod error;
 mod keeper;
@@ -35,6 +35,7 @@ pub use error::DaemonError;
 pub use run::{Control, run, run_once};
 pub use walk::discover;
 
+use crate::config::StateSync;
 use crate::replication::Secret;
 use crate::sa::ServerConfig;
 use crate::settings::SmSettings;
@@ -49,6 +50,8 @@ pub struct Setup {
     pub settings: SmSettings,
     /// Where state is kept; `None`: nowhere.
     pub state_dir: Option<PathBuf>,
+    /// When what is kept survives a power cut.
+    pub state_sync: StateSync,
     /// Whether all LIDs are given anew at the first sweep.
     pub reassign: bool,
     /// Bounds of subnet administration.

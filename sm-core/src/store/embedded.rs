@@ -1,8 +1,8 @@
-//! The default store: one file in the state directory, a copy-on-write B-tree (crate `redb`) in which a commit is whole or
+//! The database of a state directory: one file, a copy-on-write B-tree (crate `redb`) in which a commit is whole or
 //! not there, whenever the process or the machine stops.
 //!
 //! ```text
-//! state.redb   table "meta":    "format" = 1
+//! state.redb   table "meta":    "format" = 1, "journal" = number of the last frame of the journal that it holds
 //!              table "entries": key as Key::to_bytes = value
 //! ```
 //! The file has mode 0600: values may be keys. One process writes, others may read meanwhile. After a failed write the
@@ -24,6 +24,7 @@ const FILE: &str = "state.redb";
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const ENTRIES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("entries");
 const FORMAT: &str = "format";
+const JOURNAL: &str = "journal";
 /// The version that this program writes and the only one that it reads.
 const VERSION: u64 = 1;
 /// Bytes of the page cache: all that is read is read once.
@@ -55,7 +56,7 @@ impl Embedded {
             Ok(entries) => Ok((store, entries, told)),
             Err(error @ StoreError::InUse { .. }) => Err(error),
             Err(error @ StoreError::File { .. }) => {
-                let entries = peek(dir)?;
+                let (entries, _) = peek(dir)?;
                 told.push(format!("{error}; what it holds is used, and nothing can be saved"));
                 Ok((store, entries, told))
             }
@@ -67,6 +68,35 @@ impl Embedded {
                 Ok((store, Entries::new(), told))
             }
         }
+    }
+
+    /// Whether there is a file at all.
+    pub(super) fn exists(&self) -> bool {
+        self.path.exists()
+    }
+
+    /// All entries, and the number of the last frame of the journal among them.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub(super) fn load_with_sequence(&mut self) -> Result<(Entries, u64), StoreError> {
+        let path = self.path.clone();
+        let database = self.database()?;
+        read_with_sequence(&path, database)
+    }
+
+    /// A commit of what a journal says up to a frame.
+    ///
+    /// # Errors
+    /// As [`StateStore::commit`].
+    pub(super) fn fold(&mut self, changes: &[Change], sequence: u64) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        let database = self.database()?;
+        let written = guarded(&path, "can't write", || write_frames(database, changes, sequence));
+        if written.is_err() {
+            self.database = None;
+        }
+        written
     }
 
     /// The open database, opened now if it is not.
@@ -113,14 +143,14 @@ impl StateStore for Embedded {
 ///
 /// # Errors
 /// It can't be read.
-pub(super) fn peek(dir: &Path) -> Result<Entries, StoreError> {
+pub(super) fn peek(dir: &Path) -> Result<(Entries, u64), StoreError> {
     let path = dir.join(FILE);
     if !path.exists() {
-        return Ok(Entries::new());
+        return Ok((Entries::new(), 0));
     }
     let open = || builder().open_read_only(&path);
     let database: ReadOnlyDatabase = guarded(&path, "can't open", open)?;
-    read_all(&path, &database)
+    read_with_sequence(&path, &database)
 }
 
 fn builder() -> redb::Builder {
@@ -130,7 +160,7 @@ fn builder() -> redb::Builder {
 }
 
 /// A file that only its owner reads, whatever it was before.
-fn open_private(path: &Path) -> Result<File, StoreError> {
+pub(super) fn open_private(path: &Path) -> Result<File, StoreError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let file = options.open(path).map_err(file::error(path, "can't open"))?;
@@ -143,10 +173,26 @@ fn open_private(path: &Path) -> Result<File, StoreError> {
 }
 
 pub(super) fn write(database: &Database, changes: &[Change]) -> Result<(), redb::Error> {
+    write_all(database, changes, None)
+}
+
+/// The same with the number of the last frame of the journal that is in it then.
+pub(super) fn write_frames(
+    database: &Database,
+    changes: &[Change],
+    sequence: u64,
+) -> Result<(), redb::Error> {
+    write_all(database, changes, Some(sequence))
+}
+
+fn write_all(database: &Database, changes: &[Change], sequence: Option<u64>) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
     {
         let mut meta = transaction.open_table(META)?;
         meta.insert(FORMAT, VERSION)?;
+        if let Some(sequence) = sequence {
+            meta.insert(JOURNAL, sequence)?;
+        }
         let mut entries = transaction.open_table(ENTRIES)?;
         for Change { key, value } in changes {
             match value {
@@ -160,6 +206,14 @@ pub(super) fn write(database: &Database, changes: &[Change]) -> Result<(), redb:
 }
 
 pub(super) fn read_all(path: &Path, database: &impl ReadableDatabase) -> Result<Entries, StoreError> {
+    read_with_sequence(path, database).map(|(entries, _)| entries)
+}
+
+/// The same with the number of the last frame of the journal that is in it.
+pub(super) fn read_with_sequence(
+    path: &Path,
+    database: &impl ReadableDatabase,
+) -> Result<(Entries, u64), StoreError> {
     guarded(path, "can't read", || read(database))?.map_err(|found| StoreError::Later {
         path: path.to_path_buf(),
         found,
@@ -167,16 +221,19 @@ pub(super) fn read_all(path: &Path, database: &impl ReadableDatabase) -> Result<
     })
 }
 
-/// All entries, or the version where that is not ours.
-fn read(database: &impl ReadableDatabase) -> Result<Result<Entries, u64>, redb::Error> {
+/// All entries and the journal's number, or the version where that is not ours.
+fn read(database: &impl ReadableDatabase) -> Result<Result<(Entries, u64), u64>, redb::Error> {
     let transaction = database.begin_read()?;
-    let version = match transaction.open_table(META) {
-        Ok(meta) => meta.get(FORMAT)?.map(|version| version.value()),
-        Err(redb::TableError::TableDoesNotExist(_)) => None,
+    let (version, sequence) = match transaction.open_table(META) {
+        Ok(meta) => {
+            let number = |name| meta.get(name).map(|found| found.map(|number| number.value()));
+            (number(FORMAT)?, number(JOURNAL)?.unwrap_or(0))
+        }
+        Err(redb::TableError::TableDoesNotExist(_)) => (None, 0),
         Err(error) => return Err(error.into()),
     };
     match version {
-        None => return Ok(Ok(Entries::new())),
+        None => return Ok(Ok((Entries::new(), 0))),
         Some(VERSION) => {}
         Some(other) => return Ok(Err(other)),
     }
@@ -188,7 +245,7 @@ fn read(database: &impl ReadableDatabase) -> Result<Result<Entries, u64>, redb::
             entries.insert(key, value.value().to_vec());
         }
     }
-    Ok(Ok(entries))
+    Ok(Ok((entries, sequence)))
 }
 
 /// Calls the database. A damaged file can make it panic; that is an error like others.

@@ -1,8 +1,8 @@
 //! What survives a restart and a failover: everything that only the master knows.
 //!
 //! Everything is kept as entries ([`entry`]): LIDs, fields that ports don't keep, multicast groups and members, services,
-//! subscriptions. A [`StateStore`] keeps entries somewhere and changes them all or none; [`Embedded`] is a crash-safe
-//! database in the state directory. An [`Outbox`] stands before each store: what can't be written waits in it and is tried
+//! subscriptions. A [`StateStore`] keeps entries somewhere and changes them all or none; [`Journaled`] is a crash-safe
+//! database in the state directory with a journal before it. An [`Outbox`] stands before each store: what can't be written waits in it and is tried
 //! again, and the subnet manager goes on (B18).
 //!
 //! A store that is damaged, or of a later version, is set aside under a name that says so, and the fabric's own state is
@@ -13,6 +13,8 @@ mod embedded;
 pub mod entry;
 mod error;
 mod file;
+mod journal;
+mod journaled;
 mod lids;
 mod outbox;
 mod quirks;
@@ -28,6 +30,7 @@ use mad::types::Timestamp;
 pub use embedded::Embedded;
 pub use entry::{Change, Entries, Epoch, Key, Kind, difference};
 pub use error::StoreError;
+pub use journaled::{Journaled, Sync};
 pub use outbox::Outbox;
 pub use typed::is_of_another_fabric;
 
@@ -47,11 +50,25 @@ pub trait StateStore: Send {
     /// The store can't be read.
     fn load(&mut self) -> Result<Entries, StoreError>;
 
-    /// Makes all changes or none; when it returns, they survive a crash.
+    /// Makes all changes or none; when it returns, they survive the end of this process, and where
+    /// [`StateStore::is_settled`] the end of the machine.
     ///
     /// # Errors
     /// Nothing was changed, or it is unknown whether it was: the same changes may be made again.
     fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError>;
+
+    /// Whether everything that was committed survives the end of the machine.
+    fn is_settled(&self) -> bool {
+        true
+    }
+
+    /// Sees to that.
+    ///
+    /// # Errors
+    /// The machine's end may still take the last commits.
+    fn settle(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// Begins anew with nothing in it; what it held is kept under another name. Returns where.
     ///
@@ -105,5 +122,5 @@ pub fn peek(dir: &Path) -> Result<Restored, StoreError> {
 /// # Errors
 /// As [`peek`].
 pub fn peek_entries(dir: &Path) -> Result<Entries, StoreError> {
-    embedded::peek(dir)
+    journaled::peek(dir)
 }

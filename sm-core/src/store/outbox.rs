@@ -13,23 +13,29 @@ use super::{StateStore, StoreError};
 /// Time after a failed write before the next.
 const PAUSE: Duration = Duration::from_secs(2);
 
+/// How long commits may be exposed to the end of the machine; then all of them are settled together.
+const EXPOSED: Duration = Duration::from_millis(100);
+
 /// A store and what waits for it.
 pub struct Outbox {
     store: Box<dyn StateStore>,
     waiting: BTreeMap<Key, Option<Vec<u8>>>,
     failed_at: Option<Timestamp>,
     told: Option<String>,
+    /// When the first commit was made that is not settled.
+    exposed_since: Option<Timestamp>,
 }
 
 impl Outbox {
     /// Nothing waits.
     pub fn new(store: Box<dyn StateStore>) -> Self {
-        Self { store, waiting: BTreeMap::new(), failed_at: None, told: None }
+        Self { store, waiting: BTreeMap::new(), failed_at: None, told: None, exposed_since: None }
     }
 
     /// Takes changes, and writes them with those that wait. While the store fails, at most one write in two seconds is
     /// tried; each cause is logged once, and so is the recovery.
     pub fn write(&mut self, changes: &[Change], now: Timestamp) {
+        self.settle(now);
         self.waiting.extend(changes.iter().map(|change| (change.key.clone(), change.value.clone())));
         if self.waiting.is_empty() || self.failed_at.is_some_and(|at| now < at + PAUSE) {
             return;
@@ -39,6 +45,9 @@ impl Outbox {
             Ok(()) => {
                 self.waiting.clear();
                 self.failed_at = None;
+                if !self.store.is_settled() {
+                    self.exposed_since.get_or_insert(now);
+                }
                 if self.told.take().is_some() {
                     tracing::info!(
                         store = self.store.name(),
@@ -49,6 +58,16 @@ impl Outbox {
             }
             Err(error) => {
                 self.failed_at = Some(now);
+                self.tell(&error);
+            }
+        }
+    }
+
+    /// Settles what was committed a while ago.
+    fn settle(&mut self, now: Timestamp) {
+        if self.exposed_since.is_some_and(|since| now >= since + EXPOSED) {
+            self.exposed_since = None;
+            if let Err(error) = self.store.settle() {
                 self.tell(&error);
             }
         }
@@ -84,7 +103,9 @@ impl Outbox {
 
     /// When [`Outbox::write`] has something to do although there are no new changes.
     pub fn deadline(&self) -> Option<Timestamp> {
-        self.failed_at.map(|at| at + PAUSE)
+        let again = self.failed_at.map(|at| at + PAUSE);
+        let settle = self.exposed_since.map(|since| since + EXPOSED);
+        again.into_iter().chain(settle).min()
     }
 }
 

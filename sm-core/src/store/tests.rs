@@ -2,6 +2,7 @@
 
 mod crash;
 mod files;
+mod journal;
 
 use mad::types::{Guid, Lid};
 

@@ -1,0 +1,202 @@
+//! The default store: a database ([`Embedded`]) with a journal before it (form in `journal`).
+//!
+//! A commit is one `write` at the end of the journal: it survives the end of the process at once. That it survives a power cut
+//! too is seen to by [`StateStore::settle`], once for all commits of a while, or with [`Sync::Each`] by each commit itself.
+//! When the journal is long, and at the end, what it says is written to the database in one transaction, and it begins
+//! anew; the database remembers the number of the last frame that it holds.
+//!
+//! ```text
+//! state.redb      the database
+//! state.journal   what was changed since
+//! ```
+//! Cost of a commit: its bytes. Memory: the changes that are not in the database yet.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::entry::{Change, Entries, Key};
+use super::journal::{self, HEAD};
+use super::{Embedded, StateStore, StoreError, embedded, file};
+pub use crate::config::StateSync as Sync;
+
+const FILE: &str = "state.journal";
+/// Bytes of a journal that goes to the database.
+const LONG: u64 = 1 << 20;
+
+/// The state directory's store.
+#[derive(Debug)]
+pub struct Journaled {
+    database: Embedded,
+    path: PathBuf,
+    sync: Sync,
+    /// `None` before the first commit, and after one that failed.
+    file: Option<File>,
+    /// Bytes of it that count.
+    length: u64,
+    /// Length at which it goes to the database.
+    long: u64,
+    /// Number of the last frame.
+    sequence: u64,
+    /// What it says, merged by key.
+    pending: BTreeMap<Key, Option<Vec<u8>>>,
+    /// Whether a power cut may take what was committed.
+    unsettled: bool,
+}
+
+impl Journaled {
+    /// Opens the store of a state directory, as [`Embedded::open`]; what the journal says is taken over.
+    ///
+    /// # Errors
+    /// As [`Embedded::open`].
+    pub fn open(dir: &Path, sync: Sync) -> Result<(Self, Entries, Vec<String>), StoreError> {
+        let (database, mut entries, mut told) = Embedded::open(dir)?;
+        let path = dir.join(FILE);
+        let lost = !told.is_empty() && !database.exists();
+        let mut store = Self {
+            database,
+            path,
+            sync,
+            file: None,
+            length: HEAD.len() as u64,
+            long: LONG,
+            sequence: 0,
+            pending: BTreeMap::new(),
+            unsettled: false,
+        };
+        if lost && store.path.exists() {
+            // Changes of what is not there any more.
+            let aside = file::set_aside(&store.path, "damaged")?;
+            told.push(format!("{}: set aside as {}", store.path.display(), aside.display()));
+        }
+        match store.load() {
+            Ok(all) => entries = all,
+            Err(error) => told.push(error.to_string()),
+        }
+        Ok((store, entries, told))
+    }
+
+    /// Has the database hold everything, and begins the journal anew.
+    fn fold(&mut self) -> Result<(), StoreError> {
+        let changes: Vec<Change> = self
+            .pending
+            .iter()
+            .map(|(key, value)| Change { key: key.clone(), value: value.clone() })
+            .collect();
+        self.database.fold(&changes, self.sequence)?;
+        self.pending.clear();
+        (self.length, self.long, self.unsettled) = (HEAD.len() as u64, LONG, false);
+        if let Some(file) = &self.file {
+            // What stays behind counts no more by its numbers.
+            let _ = file.set_len(self.length);
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, frame: &[u8]) -> Result<(), StoreError> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => {
+                let file = embedded::open_private(&self.path)?;
+                file.write_all_at(HEAD, 0).map_err(file::error(&self.path, "can't write"))?;
+                file
+            }
+        };
+        // A frame of which only a part was written is overwritten by the next.
+        file.write_all_at(frame, self.length).map_err(file::error(&self.path, "can't write"))?;
+        if self.sync == Sync::Each {
+            file.sync_data().map_err(file::error(&self.path, "can't sync"))?;
+        }
+        self.length += frame.len() as u64;
+        self.file = Some(file);
+        Ok(())
+    }
+}
+
+impl StateStore for Journaled {
+    fn name(&self) -> String {
+        self.database.name()
+    }
+
+    fn load(&mut self) -> Result<Entries, StoreError> {
+        let (mut entries, folded) = self.database.load_with_sequence()?;
+        self.sequence = folded;
+        self.pending.clear();
+        for (sequence, changes) in new_frames(file::read(&self.path)?.as_deref(), folded) {
+            self.sequence = sequence;
+            for change in changes {
+                self.pending.insert(change.key.clone(), change.value.clone());
+                change.apply_to(&mut entries);
+            }
+        }
+        self.fold()?;
+        Ok(entries)
+    }
+
+    fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+        self.append(&journal::frame(self.sequence + 1, changes))?;
+        self.sequence += 1;
+        self.pending.extend(changes.iter().map(|change| (change.key.clone(), change.value.clone())));
+        self.unsettled = self.sync == Sync::Grouped;
+        if self.length > self.long
+            && let Err(error) = self.fold()
+        {
+            // The changes are in the journal: it goes on growing for a while.
+            self.long = self.length * 2;
+            tracing::warn!(%error, "the journal of the state stays as it is");
+        }
+        Ok(())
+    }
+
+    fn is_settled(&self) -> bool {
+        !self.unsettled
+    }
+
+    fn settle(&mut self) -> Result<(), StoreError> {
+        if let Some(file) = self.file.as_ref().filter(|_| self.unsettled) {
+            file.sync_data().map_err(file::error(&self.path, "can't sync"))?;
+        }
+        self.unsettled = false;
+        Ok(())
+    }
+
+    fn set_aside(&mut self, why: &str) -> Result<String, StoreError> {
+        self.file = None;
+        if self.path.exists() {
+            file::set_aside(&self.path, why)?;
+        }
+        self.pending.clear();
+        (self.length, self.long, self.sequence, self.unsettled) = (HEAD.len() as u64, LONG, 0, false);
+        self.database.set_aside(why)
+    }
+}
+
+impl Drop for Journaled {
+    fn drop(&mut self) {
+        if !self.pending.is_empty()
+            && let Err(error) = self.fold()
+        {
+            tracing::warn!(%error, "the journal of the state stays as it is");
+        }
+    }
+}
+
+/// Frames that a database with everything up to `folded` does not hold yet.
+fn new_frames(bytes: Option<&[u8]>, folded: u64) -> impl Iterator<Item = journal::Frame> {
+    let frames = bytes.map(journal::read).unwrap_or_default();
+    frames.into_iter().filter(move |(sequence, _)| *sequence > folded)
+}
+
+/// Reads the state of a directory that another process may be writing; nothing when there is none.
+///
+/// # Errors
+/// It can't be read.
+pub(super) fn peek(dir: &Path) -> Result<Entries, StoreError> {
+    // The journal first: what is moved from it to the database meanwhile is then seen there, by its numbers.
+    let journal = file::read(&dir.join(FILE))?;
+    let (mut entries, folded) = embedded::peek(dir)?;
+    let frames = new_frames(journal.as_deref(), folded);
+    frames.flat_map(|(_, changes)| changes).for_each(|change| change.apply_to(&mut entries));
+    Ok(entries)
+}
