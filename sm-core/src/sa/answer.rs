@@ -162,6 +162,11 @@ fn admit<'a>(snapshot: &'a Snapshot, request: &Request) -> Result<Context<'a>, S
     if !is_known(mad.header.method()) {
         return Err(Status::METHOD_NOT_SUPPORTED);
     }
+    // Only PortInfoRecord gives the AttributeModifier a meaning, and to one bit of it.
+    let modifiers = if mad.header.attribute_id.get() == sa::PORT_INFO_RECORD { 1 << 31 } else { 0 };
+    if mad.header.attribute_modifier.get() & !modifiers != 0 {
+        return Err(Status::INVALID_FIELD);
+    }
     // A port that is not in the picture yet is about to be: ask again.
     let requester = Lid::new(request.source.lid).and_then(|lid| snapshot.port_at(lid)).ok_or(Status::BUSY)?;
     let by_gid = request.source.grh.and_then(|grh| snapshot.port_by_gid(grh.gid));

@@ -5,6 +5,7 @@
 //! the way: the queue, RMPP transfers, reports, counters. It neither sends nor receives itself.
 
 mod answer;
+mod complaints;
 mod fair;
 mod heavy;
 mod paths;
@@ -16,6 +17,7 @@ mod server;
 mod wish;
 
 pub use answer::{Answer, Request, answer, serve};
+pub use complaints::Complaint;
 pub use paths::{Path, PathQuery, Side, Wanted};
 pub use registry::Registry;
 pub use selector::Bound;

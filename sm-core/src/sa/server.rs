@@ -7,11 +7,13 @@ use std::time::Duration;
 use mad::rmpp::{Direction, Event, Peer, Rmpp, RmppConfig, SendError};
 use mad::transport::{Address, Datagram};
 use mad::types::{Gid, Guid, Qpn, Timestamp};
+use mad::wire::rmpp::RmppType;
 use mad::wire::sa::SaMad;
 use mad::wire::smp::{GidData, Notice, NoticeType};
 use mad::wire::{Method, MgmtClass, Status};
 
 use super::answer::{Answer, Request, refuse, serve};
+use super::complaints::{Complaint, Complaints};
 use super::fair::FairQueue;
 use super::heavy::is_heavy;
 use super::records::unread;
@@ -92,6 +94,7 @@ pub struct Server {
     /// Nodes whose tables are to be read for them.
     unread: BTreeSet<Guid>,
     statistics: ServerStatistics,
+    complaints: Complaints,
 }
 
 /// How long a request waits for tables to be read. Then it is answered BUSY, and comes again.
@@ -117,12 +120,18 @@ impl Server {
             computing: Vec::new(),
             unread: BTreeSet::new(),
             statistics: ServerStatistics::default(),
+            complaints: Complaints::default(),
         }
     }
 
     /// What was counted so far.
     pub const fn statistics(&self) -> ServerStatistics {
         ServerStatistics { reports_lost: self.reports.lost, ..self.statistics }
+    }
+
+    /// Bad requests of a kind so far.
+    pub const fn complaints(&self, of: Complaint) -> u64 {
+        self.complaints.count(of)
     }
 
     /// Requests that wait for their answer.
@@ -181,6 +190,7 @@ impl Server {
         let header = &datagram.mad.header;
         if header.mgmt_class() != MgmtClass::SUBN_ADM || header.base_version != 1 {
             self.statistics.dropped += 1;
+            self.complaints.note(Complaint::Version, datagram.address.lid, now);
             return;
         }
         if self.rmpp.receive(datagram, now) {
@@ -290,6 +300,10 @@ impl Server {
                 return Some(datagram);
             }
             if let Some(datagram) = self.rmpp.poll_send(now) {
+                let kind = SaMad::from_mad(datagram.mad).rmpp.rmpp_type();
+                if matches!(kind, Some(RmppType::Stop | RmppType::Abort)) {
+                    self.complaints.note(Complaint::Segments, datagram.address.lid, now);
+                }
                 return Some(datagram);
             }
             if let Some(report) = self.reports.poll_send(&mut self.registry.subscriptions, now) {
@@ -313,8 +327,17 @@ impl Server {
 
     fn queue_answer(&mut self, request: &Request, answer: Answer, now: Timestamp) {
         match answer {
-            Answer::Silence => self.statistics.dropped += 1,
+            Answer::Silence => {
+                self.statistics.dropped += 1;
+                let key = request.mad.sm_key.get();
+                if self.snapshot.as_ref().is_some_and(|snapshot| key != 0 && key != snapshot.sm.sm_key) {
+                    self.complaints.note(Complaint::Key, request.source.lid, now);
+                }
+            }
             Answer::Single(mad) => {
+                if let Some(complaint) = Complaint::of(mad.header.status()) {
+                    self.complaints.note(complaint, request.source.lid, now);
+                }
                 self.statistics.answered += 1;
                 self.statistics.refused += u64::from(!mad.header.status().is_ok());
                 self.outgoing.push_back(reply(request.source, *mad));

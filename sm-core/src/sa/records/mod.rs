@@ -13,8 +13,9 @@ mod topology;
 
 use std::ops::ControlFlow;
 
-use mad::types::Lid;
+use mad::types::{Lid, PortNum};
 use mad::wire::sa::{Record, SaMad};
+use mad::wire::smp::PortInfo;
 use mad::wire::{Method, Status};
 
 use super::answer::Reply;
@@ -88,6 +89,18 @@ fn ports_at(snapshot: &Snapshot, lid: Option<u16>) -> &[EndPort] {
         None => snapshot.end_ports(),
         Some(raw) => Lid::new(raw).and_then(|lid| snapshot.port_at(lid)).map_or(&[], std::slice::from_ref),
     }
+}
+
+/// The ports with tables under an end port's LID: itself, or all ports of the switch.
+fn ports_of<'a>(context: &Context<'a>, port: &EndPort) -> Vec<(PortNum, &'a PortInfo)> {
+    let Some(node) = context.snapshot.observed.node(port.end.node) else { return Vec::new() };
+    let numbers = if port.is_switch() {
+        PortNum::MANAGEMENT..=PortNum(node.node_info.num_ports)
+    } else {
+        port.end.port..=port.end.port
+    };
+    let (first, last) = (numbers.start().0, numbers.end().0);
+    (first..=last).filter_map(|n| Some((PortNum(n), node.port_info(PortNum(n))?))).collect()
 }
 
 /// A record type that is read from the snapshot.

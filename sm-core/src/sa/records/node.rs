@@ -64,14 +64,12 @@ fn each_of_node(
     ControlFlow::Continue(())
 }
 
-/// NodeInfo as it would be asked through this very port.
+/// NodeInfo as it would be asked through this very port; port 0 of a switch, by whatever port the walk came to it.
 fn node_record(context: &Context<'_>, port: &EndPort) -> Option<NodeRecord> {
     let node = context.snapshot.observed.node(port.end.node)?;
     let mut info = node.node_info;
     info.port_guid.set(port.guid.0);
-    if !port.is_switch() {
-        info.set_local_port_num(port.end.port);
-    }
+    info.set_local_port_num(port.end.port);
     Some(NodeRecord::new(port.lid, info, NodeDescription { text: node.description }))
 }
 

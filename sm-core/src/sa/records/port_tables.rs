@@ -6,7 +6,7 @@ use mad::wire::sa::{GuidInfoRecord, PKeyTableRecord};
 use mad::wire::smp::{GuidInfo, PKeyTable};
 use zerocopy::FromZeros;
 
-use super::{Context, Query, Served};
+use super::{Context, Query, Served, ports_of};
 
 /// The GUIDs of the end ports. Entry 0 of block 0 is the PortGUID; no alias is assigned by this subnet manager, so the
 /// others are 0.
@@ -35,7 +35,7 @@ impl Served for GuidInfoRecord {
     }
 }
 
-/// The P_Key tables of the end ports, as far as they are known; for trusted requesters.
+/// The P_Key tables of end ports and of the external ports of switches, as far as they are known; for trusted requesters.
 impl Served for PKeyTableRecord {
     const SETTLED: u64 = 0b1;
 
@@ -44,12 +44,19 @@ impl Served for PKeyTableRecord {
         query: &Query<Self>,
         emit: &mut dyn FnMut(Self) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let ports = query.ports_by_lid(0, |record| record.lid.get(), context);
-        for port in ports {
-            for (block, keys) in (0..).zip(port.pkey_table.chunks(PKeyTable::PER_BLOCK)) {
-                let mut table = PKeyTable::new_zeroed();
-                table.pkeys.iter_mut().zip(keys).for_each(|(slot, key)| slot.set(key.0));
-                emit(Self::new(port.lid, port.end.port, block, table))?;
+        for port in query.ports_by_lid(0, |record| record.lid.get(), context) {
+            for (number, _) in ports_of(context, port) {
+                let Some(node) = context.snapshot.observed.node(port.end.node) else { continue };
+                let table = if number == port.end.port {
+                    port.pkey_table.to_vec()
+                } else {
+                    node.tables.pkeys_of(number)
+                };
+                for (block, keys) in (0..).zip(table.chunks(PKeyTable::PER_BLOCK)) {
+                    let mut table = PKeyTable::new_zeroed();
+                    table.pkeys.iter_mut().zip(keys).for_each(|(slot, key)| slot.set(key.0));
+                    emit(Self::new(port.lid, number, block, table))?;
+                }
             }
         }
         ControlFlow::Continue(())

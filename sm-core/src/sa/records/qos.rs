@@ -8,13 +8,13 @@ use std::ops::ControlFlow;
 
 use mad::types::{Guid, PortNum};
 use mad::wire::ids::sa;
-use mad::wire::sa::{SaMad, SlToVlMappingTableRecord, VlArbitrationTableRecord};
+use mad::wire::sa::{Record, SaMad, SlToVlMappingTableRecord, VlArbitrationTableRecord};
 use mad::wire::smp::{PortInfo, SlToVlMappingTable, VlArbitrationTable, VlArbitrationTableKind};
 use mad::wire::{Attribute, Method};
 use zerocopy::FromZeros;
 
-use super::{Context, Query, Served, ports_at};
-use crate::observed::has_arbitration_block;
+use super::{Context, Query, Served, ports_at, ports_of};
+use crate::observed::{ObservedNode, has_arbitration_block};
 use crate::snapshot::{EndPort, Snapshot};
 use crate::sweep::has_lanes;
 
@@ -40,16 +40,21 @@ pub(in crate::sa) fn unread(snapshot: &Snapshot, mad: &SaMad) -> BTreeSet<Guid> 
     if nodes.len() > MOST_NODES { BTreeSet::new() } else { nodes }
 }
 
-/// The ports with tables under an end port's LID: itself, or all ports of the switch.
-fn ports_of<'a>(context: &Context<'a>, port: &EndPort) -> Vec<(PortNum, &'a PortInfo)> {
-    let Some(node) = context.snapshot.observed.node(port.end.node) else { return Vec::new() };
-    let numbers = if port.is_switch() {
-        PortNum::MANAGEMENT..=PortNum(node.node_info.num_ports)
-    } else {
-        port.end.port..=port.end.port
-    };
-    let (first, last) = (numbers.start().0, numbers.end().0);
-    (first..=last).filter_map(|n| Some((PortNum(n), node.port_info(PortNum(n))?))).collect()
+/// Hands each port with tables of the end ports that the query selects to `emit`: the switch's or adapter's node, the LID
+/// and the port with its PortInfo.
+fn each_port<'a, R: Record>(
+    context: &Context<'a>,
+    query: &Query<R>,
+    lid: impl FnOnce(&R) -> u16,
+    emit: &mut dyn FnMut(&'a ObservedNode, &'a EndPort, PortNum, &'a PortInfo) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    for port in query.visible_ports(lid, context) {
+        let Some(node) = context.snapshot.observed.node(port.end.node) else { continue };
+        for (number, info) in ports_of(context, port) {
+            emit(node, port, number, info)?;
+        }
+    }
+    ControlFlow::Continue(())
 }
 
 /// One for each pair of ports of a switch, one for a port of a channel adapter.
@@ -63,26 +68,22 @@ impl Served for SlToVlMappingTableRecord {
     ) -> ControlFlow<()> {
         let asked_input = query.field(1, |record| record.input_port_num);
         let asked_output = query.field(2, |record| record.output_port_num);
-        for port in query.visible_ports(|record| record.lid.get(), context) {
-            let Some(node) = context.snapshot.observed.node(port.end.node) else { continue };
+        each_port(context, query, |record| record.lid.get(), &mut |node, port, output, info| {
+            // The record of a channel adapter has no port numbers.
+            let shown = if port.is_switch() { output } else { PortNum(0) };
+            if asked_output.is_some_and(|asked| asked != shown.0) {
+                return ControlFlow::Continue(());
+            }
             let inputs = if port.is_switch() { 0..=node.node_info.num_ports } else { 0..=0 };
-            for (output, info) in ports_of(context, port) {
-                // The record of a channel adapter has no port numbers.
-                let shown = if port.is_switch() { output } else { PortNum(0) };
-                if asked_output.is_some_and(|asked| asked != shown.0) {
-                    continue;
-                }
-                for input in inputs.clone().filter(|n| asked_input.is_none_or(|asked| asked == *n)) {
-                    let known = node.tables.sl_to_vl.get(&(PortNum(input), output)).copied();
-                    let empty = !has_lanes(info) || !node.has_qos_tables(output);
-                    let table = known.or_else(|| empty.then(SlToVlMappingTable::new_zeroed));
-                    if let Some(table) = table {
-                        emit(Self::new(port.lid, PortNum(input), shown, table))?;
-                    }
+            for input in inputs.filter(|n| asked_input.is_none_or(|asked| asked == *n)) {
+                let known = node.tables.sl_to_vl.get(&(PortNum(input), output)).copied();
+                let empty = !has_lanes(info) || !node.has_qos_tables(output);
+                if let Some(table) = known.or_else(|| empty.then(SlToVlMappingTable::new_zeroed)) {
+                    emit(Self::new(port.lid, PortNum(input), shown, table))?;
                 }
             }
-        }
-        ControlFlow::Continue(())
+            ControlFlow::Continue(())
+        })
     }
 }
 
@@ -97,23 +98,20 @@ impl Served for VlArbitrationTableRecord {
     ) -> ControlFlow<()> {
         let asked_port = query.field(1, |record| record.output_port_num);
         let asked_block = query.field(2, |record| record.block_num);
-        for port in query.visible_ports(|record| record.lid.get(), context) {
-            let Some(node) = context.snapshot.observed.node(port.end.node) else { continue };
-            for (number, info) in ports_of(context, port) {
-                let shown = if port.is_switch() { number } else { PortNum(0) };
-                if asked_port.is_some_and(|asked| asked != shown.0) {
-                    continue;
-                }
-                let kinds = VlArbitrationTableKind::ALL.into_iter();
-                for kind in kinds.filter(|kind| asked_block.is_none_or(|asked| asked == kind.to_wire())) {
-                    let known = node.tables.vl_arbitration.get(&(number, kind)).copied();
-                    let empty = !has_arbitration_block(info, kind) || !node.has_qos_tables(number);
-                    if let Some(table) = known.or_else(|| empty.then(VlArbitrationTable::new_zeroed)) {
-                        emit(Self::new(port.lid, shown, kind, table))?;
-                    }
+        each_port(context, query, |record| record.lid.get(), &mut |node, port, number, info| {
+            // The record of a channel adapter too names its port, as those of other subnet managers do.
+            if asked_port.is_some_and(|asked| asked != number.0) {
+                return ControlFlow::Continue(());
+            }
+            let kinds = VlArbitrationTableKind::ALL.into_iter();
+            for kind in kinds.filter(|kind| asked_block.is_none_or(|asked| asked == kind.to_wire())) {
+                let known = node.tables.vl_arbitration.get(&(number, kind)).copied();
+                let empty = !has_arbitration_block(info, kind) || !node.has_qos_tables(number);
+                if let Some(table) = known.or_else(|| empty.then(VlArbitrationTable::new_zeroed)) {
+                    emit(Self::new(port.lid, number, kind, table))?;
                 }
             }
-        }
-        ControlFlow::Continue(())
+            ControlFlow::Continue(())
+        })
     }
 }

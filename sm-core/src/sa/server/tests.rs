@@ -1,3 +1,5 @@
+mod bad_input;
+
 use std::time::Duration;
 
 use mad::rmpp::{Event, Message};
