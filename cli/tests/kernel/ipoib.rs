@@ -47,6 +47,14 @@ pub(crate) fn configure(fabric: &Fabric) {
     tell("IPoIB is up");
 }
 
+/// The number of the queue pair that IPoIB of a host has; its link layer address begins with it.
+pub(crate) fn queue_pair(host: &Host) -> u32 {
+    let text = must(&format!("/bin/ip -n {} link show ib", namespace(host)));
+    let address = word_after(&text, "link/infiniband");
+    let number: String = address.split(':').skip(1).take(3).collect();
+    u32::from_str_radix(&number, 16).unwrap_or_else(|_| panic!("{text}"))
+}
+
 fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()
 }
@@ -108,22 +116,30 @@ pub(crate) struct Lost {
     pub(crate) sent: usize,
     /// Requests without an answer.
     pub(crate) lost: usize,
-    /// Which those were: the end of the ping's command line, and numbers from 0 on, two a second.
+    /// Which those were: the end of the ping's command line, and numbers from 0 on, one a second.
     pub(crate) which: Vec<(String, Vec<usize>)>,
 }
 
 impl Pings {
-    /// From each host to the next, over both protocols, two a second each.
+    /// From each host to the next, over both protocols, one a second each.
     pub(crate) fn start(hosts: &[Host]) -> Self {
         let mut children = Vec::new();
         for (from, to) in hosts.iter().zip(hosts.iter().cycle().skip(1)) {
             for address in addresses(to) {
                 let mut command = Command::new("/bin/ip");
-                command.args(["netns", "exec", &namespace(from), "ping", "-i", "0.5", "-W", "2", &address]);
+                command.args(["netns", "exec", &namespace(from), "ping", "-W", "2", &address]);
                 children.push(command.stdout(Stdio::piped()).spawn().expect("ping"));
             }
         }
         Self(children)
+    }
+
+    /// Ends them, whatever they say.
+    pub(crate) fn kill(self) {
+        for mut child in self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 
     /// Ends them. An answer may be under way at the end: the last request of each ping does not count.

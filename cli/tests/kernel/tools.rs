@@ -46,7 +46,12 @@ pub(crate) fn word_after<'a>(text: &'a str, key: &str) -> &'a str {
 }
 
 /// Tells how far a test has come, in a machine of which nothing else is seen.
-#[expect(clippy::print_stdout, reason = "shown when the test fails")]
 pub(crate) fn tell(what: &str) {
-    println!("{}: {what}", word_after(&read("/proc/uptime"), ""));
+    print(&format!("{}: {what}", word_after(&read("/proc/uptime"), "")));
+}
+
+/// Prints a line.
+#[expect(clippy::print_stdout, reason = "shown when the test fails, or to who asks for it")]
+pub(crate) fn print(line: &str) {
+    println!("{line}");
 }
