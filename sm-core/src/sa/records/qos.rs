@@ -99,8 +99,9 @@ impl Served for VlArbitrationTableRecord {
         let asked_port = query.field(1, |record| record.output_port_num);
         let asked_block = query.field(2, |record| record.block_num);
         each_port(context, query, |record| record.lid.get(), &mut |node, port, number, info| {
-            // The record of a channel adapter too names its port, as those of other subnet managers do.
-            if asked_port.is_some_and(|asked| asked != number.0) {
+            // The record of a channel adapter too names its port, as those of opensm do; osmtest asks for it by 0.
+            let fits = |asked: u8| asked == number.0 || (asked == 0 && !port.is_switch());
+            if !asked_port.is_none_or(fits) {
                 return ControlFlow::Continue(());
             }
             let kinds = VlArbitrationTableKind::ALL.into_iter();
