@@ -15,6 +15,16 @@ use crate::failure::{Failure, Outcome};
 /// # Errors
 /// It can't be read, others may read it, or it is too short.
 pub(crate) fn read(path: &Path) -> Outcome<Secret> {
+    let short =
+        || Failure::Usage(format!("{}: a secret needs {} bytes or more", path.display(), Secret::LEAST));
+    Secret::new(&private(path)?).ok_or_else(short)
+}
+
+/// What a file that only its owner may read holds, without the line end at its end.
+///
+/// # Errors
+/// It can't be read, or others may read it.
+pub(crate) fn private(path: &Path) -> Outcome<Vec<u8>> {
     let file = path.display();
     let metadata = fs::metadata(path).with_context(|| format!("{file}: can't read the secret"))?;
     let mode = metadata.permissions().mode() & 0o777;
@@ -24,8 +34,7 @@ pub(crate) fn read(path: &Path) -> Outcome<Secret> {
         return Err(Failure::Usage(advice));
     }
     let bytes = fs::read(path).with_context(|| format!("{file}: can't read the secret"))?;
-    let short = || Failure::Usage(format!("{file}: a secret needs {} bytes or more", Secret::LEAST));
-    Secret::new(bytes.trim_ascii_end()).ok_or_else(short)
+    Ok(bytes.trim_ascii_end().to_vec())
 }
 
 /// A number from the system that nobody can guess.

@@ -25,6 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         reassign: false,
         sa: ServerConfig::default(),
         mirror: None,
+        etcd: None,
     };
     let mut held = None;
     let hooks = Hooks {

@@ -46,6 +46,7 @@ fn setup(fabric: &MemoryFabric, state_dir: Option<&Path>) -> (Setup, Hooks<'stat
         reassign: false,
         sa: ServerConfig::default(),
         mirror: None,
+        etcd: None,
     };
     let is_sm = move |on| {
         transport.set_is_sm(on);

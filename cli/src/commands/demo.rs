@@ -81,6 +81,7 @@ fn setup(transport: &Arc<PortTransport>) -> Setup {
         reassign: false,
         sa: ServerConfig::default(),
         mirror: None,
+        etcd: None,
     }
 }
 

@@ -1,16 +1,20 @@
 //! `rsm run`: the subnet manager at a port of this host.
 
+use std::fs;
+use std::path::PathBuf;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::Context;
 use crossbeam_channel::{Sender, bounded};
 use mad::transport::umad::{DevicePort, IsSm, OpenOptions, UmadTransport};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
-use sm_core::config::Config;
+use sm_core::config::{self, Config};
 use sm_core::daemon::{self, Control, Hooks, Mirror, Setup};
 use sm_core::sa::ServerConfig;
 use sm_core::sm::{Progress as Stage, Report};
+use sm_core::store::etcd::EtcdConfig;
 
 use crate::args::{Run, Settings};
 use crate::dump::Dump;
@@ -39,6 +43,7 @@ pub(super) fn run(args: &Run) -> Outcome {
         reassign: config.lids.reassign,
         sa: server(&config),
         mirror: mirror(&config, &port)?,
+        etcd: etcd(&config.etcd, &port)?,
     };
     if args.once { once(args, setup, &port, &log, dump) } else { forever(args, setup, &port, &log, dump) }
 }
@@ -53,6 +58,33 @@ fn mirror(config: &Config, port: &DevicePort) -> Outcome<Option<Mirror>> {
     let Some(path) = &config.failover.secret_file else { return Ok(None) };
     let own = port.port_guid.context("the port's GUID is not known")?;
     Ok(Some(Mirror { secret: secret::read(path)?, own, incarnation: secret::unguessable()? }))
+}
+
+/// How etcd is reached, where it is configured.
+fn etcd(config: &config::EtcdConfig, port: &DevicePort) -> Outcome<Option<EtcdConfig>> {
+    if config.endpoints.0.is_empty() {
+        return Ok(None);
+    }
+    let user = match (&config.user, &config.password_file) {
+        (Some(user), Some(file)) => {
+            let password = String::from_utf8(secret::private(file)?);
+            let password =
+                password.map_err(|_| Failure::Usage(format!("{}: a password is text", file.display())))?;
+            Some((user.clone(), password))
+        }
+        _ => None,
+    };
+    let read = |file: &PathBuf| fs::read(file).with_context(|| format!("{}: can't be read", file.display()));
+    Ok(Some(EtcdConfig {
+        endpoints: config.endpoints.0.clone(),
+        prefix: config.prefix.clone(),
+        user,
+        ca: config.ca_file.as_ref().map(read).transpose()?,
+        lease: Duration::from_secs(u64::from(config.lease_s)),
+        timeout: Duration::from_millis(u64::from(config.timeout_ms)),
+        own: port.port_guid.context("the port's GUID is not known")?,
+        incarnation: secret::unguessable()?,
+    }))
 }
 
 /// One bring-up, its summary, and success only when all is programmed and confirmed.

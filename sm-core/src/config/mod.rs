@@ -18,10 +18,10 @@ use std::path::Path;
 
 pub use error::ConfigError;
 pub use sections::{
-    Config, DeviceConfig, FailoverConfig, LidsConfig, LogConfig, PartitionsConfig, PortsConfig, QosConfig,
-    RoutingConfig, SaConfig, SmConfig, StateConfig, TransactionsConfig,
+    Config, DeviceConfig, EtcdConfig, FailoverConfig, LidsConfig, LogConfig, PartitionsConfig, PortsConfig,
+    QosConfig, RoutingConfig, SaConfig, SmConfig, StateConfig, TransactionsConfig,
 };
-pub use setting::{Hex64, LidTakeover, LogFormat, LogLevel, StateSync};
+pub use setting::{Hex64, LidTakeover, LogFormat, LogLevel, StateSync, Urls};
 pub use steering::{SteeringError, read};
 
 use error::Source;
@@ -60,7 +60,11 @@ impl Config {
                 format!("{} is more than transactions.window, which is {}", t.per_destination, t.window);
             return Some(("transactions.per_destination", text));
         }
-        None
+        match (&self.etcd.user, &self.etcd.password_file) {
+            (Some(_), None) => Some(("etcd.user", "needs etcd.password_file".into())),
+            (None, Some(_)) => Some(("etcd.password_file", "needs etcd.user".into())),
+            _ => None,
+        }
     }
 
     /// The effective configuration as a commented file that [`Config::parse`] reads back to the same value.

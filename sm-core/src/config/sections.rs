@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use mad::types::{Gid, Guid};
 
-use super::setting::{Allowed, Hex64, LidTakeover, LogFormat, LogLevel, Setting, StateSync};
+use super::setting::{Allowed, Hex64, LidTakeover, LogFormat, LogLevel, Setting, StateSync, Urls};
 use crate::qos::{VlMap, VlWeights};
 
 /// A value that is not allowed, and where it stood.
@@ -326,6 +326,25 @@ sections! {
         /// When a registration is safe from a power cut; from the end of the program it is before it is acknowledged. grouped:
         /// within 0.1 s, many together, so that a job start doesn't wait for the disk; each: before it is acknowledged.
         sync: StateSync = StateSync::Grouped, Allowed::Word(StateSync::WORDS);
+    }
+
+    /// An etcd cluster that holds the state besides, one copy for all managers; docs/failover.md. Without it nothing is
+    /// missing: the state directory and failover.secret_file need nothing but the fabric.
+    etcd: EtcdConfig {
+        /// URLs of its members; none: no etcd is used.
+        endpoints: Urls = Urls::default(), Allowed::Urls;
+        /// What all keys begin with; another one for each fabric.
+        prefix: String = "/rsm".to_owned(), Allowed::Text;
+        /// User, where it asks for one.
+        user: Option<String> = None, Allowed::Text;
+        /// File with the user's password, readable by its owner only.
+        password_file: Option<PathBuf> = None, Allowed::Text;
+        /// File of certificates (PEM) of those who sign its members'; not set: the well-known ones.
+        ca_file: Option<PathBuf> = None, Allowed::Text;
+        /// Seconds for which a master that is not heard of keeps others from writing.
+        lease_s: u32 = 5, Allowed::Integer(2, 3600);
+        /// Milliseconds in which a member must answer.
+        timeout_ms: u32 = 1000, Allowed::Integer(10, 60_000);
     }
 
     /// The log.

@@ -34,6 +34,8 @@ pub(super) enum Allowed {
     Weights,
     /// A lane for each service level.
     Lanes,
+    /// A list of addresses of servers.
+    Urls,
 }
 
 impl fmt::Display for Allowed {
@@ -48,6 +50,7 @@ impl fmt::Display for Allowed {
             Self::Text => f.write_str("text that is not empty"),
             Self::Guid => f.write_str("a GUID as text, such as \"0x0002c90300a1b2c1\""),
             Self::Guids => f.write_str("a list of GUIDs as text, such as [\"0x0002c90300a1b2c1\"]"),
+            Self::Urls => f.write_str("a list of URLs, such as [\"http://127.0.0.1:2379\"]"),
             Self::Hex => f.write_str("a 64-bit number as text, such as \"0x0000000000000001\""),
             Self::Weights => f.write_str(VlWeights::ALLOWED),
             Self::Lanes => f.write_str(VlMap::ALLOWED),
@@ -204,6 +207,29 @@ impl Setting for Vec<String> {
     }
     fn write(&self) -> Option<Value> {
         Some(Value::Array(self.iter().cloned().map(Value::String).collect()))
+    }
+}
+
+/// Addresses of servers: `http://HOST:PORT` or `https://HOST:PORT`, without a path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Urls(pub Vec<String>);
+
+impl Setting for Urls {
+    type Raw = Vec<String>;
+    fn read(raw: &Vec<String>, _: Allowed) -> Option<Self> {
+        let urls = raw.iter().map(|text| text.trim_end_matches('/').to_owned());
+        let is_url = |url: &String| {
+            let host = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+            host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '@', ' ']))
+        };
+        let urls: Vec<String> = urls.collect();
+        urls.iter().all(is_url).then_some(Self(urls))
+    }
+    fn show(raw: &Vec<String>) -> String {
+        format!("{raw:?}")
+    }
+    fn write(&self) -> Option<Value> {
+        Some(Value::Array(self.0.iter().cloned().map(Value::String).collect()))
     }
 }
 

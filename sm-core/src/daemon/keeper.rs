@@ -9,10 +9,15 @@ use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use mad::types::{Lid, Timestamp};
 
 use super::mirroring::Mirroring;
+use super::shared::Shared;
 use super::{DaemonError, Setup};
 use crate::apply::Quirks;
 use crate::plan::lids::LidMemory;
-use crate::store::{Change, Entries, Epoch, Journaled, Kind, Outbox, Restored, adopt, difference, typed};
+use crate::store::etcd::{Etcd, EtcdConfig};
+use crate::store::{
+    Change, Entries, Epoch, Journaled, Kind, Outbox, Restored, StateStore, StoreError, adopt, difference,
+    next_version, typed, version,
+};
 
 /// Jobs that may wait; whoever brings more waits.
 const JOBS: usize = 256;
@@ -31,7 +36,7 @@ pub(super) enum Job {
     /// What the manager is now.
     Part(Part),
     /// A standby begins to take over: what its copy says, where that is complete.
-    TakeOver(Sender<Option<Box<(Restored, Entries)>>>),
+    TakeOver(Sender<Option<Copy>>),
     /// Nothing more comes.
     End,
 }
@@ -54,9 +59,18 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn start(book: Book, mirroring: Mirroring, start: Instant) -> Result<Self, DaemonError> {
+    /// `adopted` gets states that a running master takes over from a store that managers share.
+    pub(super) fn start(
+        book: Book,
+        mirroring: Mirroring,
+        adopted: Sender<Copy>,
+        start: Instant,
+    ) -> Result<Self, DaemonError> {
         let (jobs, waiting) = bounded(JOBS);
-        let work = Work { book, mirroring, part: Part::None, start };
+        let Book { entries, stores, etcd } = book;
+        let shared = etcd.map(|(store, c)| Shared::start(store, c.lease, c.timeout, start)).transpose()?;
+        let book = Book { entries, stores, etcd: None };
+        let work = Work { book, mirroring, shared, adopted, part: Part::None, start };
         let thread = std::thread::Builder::new()
             .name("state".into())
             .spawn(move || work.run(&waiting))
@@ -83,31 +97,56 @@ impl Drop for Keeper {
     }
 }
 
+/// A state as the state machine and as subnet administration need it.
+pub(super) type Copy = Box<(Restored, Entries)>;
+
 /// All entries, and the stores behind them.
 pub(super) struct Book {
     entries: Entries,
     stores: Vec<Outbox>,
+    /// The store that managers share, until it has a thread.
+    etcd: Option<(Etcd, EtcdConfig)>,
 }
 
 impl Book {
     /// Reads the state directory. Returns what the subnet manager begins with, and the entries of registrations.
     pub(super) fn open(setup: &Setup) -> Result<(Self, Restored, Entries), DaemonError> {
-        let Some(dir) = &setup.state_dir else {
-            return Ok((
-                Self { entries: Entries::new(), stores: Vec::new() },
-                Restored::default(),
-                Entries::new(),
-            ));
-        };
-        let (mut store, mut entries, mut complaints) = Journaled::open(dir, setup.state_sync)?;
-        match adopt::adopt(dir, &mut store, &mut entries) {
-            Ok(told) => complaints.extend(told),
-            Err(error) => complaints.push(error.to_string()),
+        let mut book = Self { entries: Entries::new(), stores: Vec::new(), etcd: None };
+        let mut complaints = Vec::new();
+        if let Some(dir) = &setup.state_dir {
+            let (mut store, mut entries, told) = Journaled::open(dir, setup.state_sync)?;
+            complaints = told;
+            match adopt::adopt(dir, &mut store, &mut entries) {
+                Ok(told) => complaints.extend(told),
+                Err(error) => complaints.push(error.to_string()),
+            }
+            book = Self { entries, stores: vec![Outbox::new(Box::new(store))], etcd: None };
         }
-        let mut restored = Restored::of(&entries);
+        if let Some(config) = &setup.etcd {
+            complaints.extend(book.open_etcd(config)?);
+        }
+        let mut restored = Restored::of(&book.entries);
         restored.complaints.splice(0..0, complaints);
-        let book = Self { entries: entries.clone(), stores: vec![Outbox::new(Box::new(store))] };
+        let entries = book.entries.clone();
         Ok((book, restored, entries))
+    }
+
+    /// Takes what etcd holds where that is newer. That it is away is only told; that it refuses us ends the start, since
+    /// waiting will not mend it.
+    fn open_etcd(&mut self, config: &EtcdConfig) -> Result<Option<String>, StoreError> {
+        let mut store = Etcd::new(config)?;
+        let told = match store.load() {
+            Ok(held) => {
+                if version(&held) > version(&self.entries) {
+                    self.change(difference(&self.entries, &held), Timestamp::ZERO);
+                }
+                None
+            }
+            Err(error @ StoreError::Refused { .. }) => return Err(error),
+            Err(error) => Some(format!("{error}; the subnet manager goes on without it, and tries again")),
+        };
+        self.etcd = Some((store, config.clone()));
+        Ok(told)
     }
 
     fn change(&mut self, changes: Vec<Change>, now: Timestamp) {
@@ -136,6 +175,8 @@ impl Book {
 struct Work {
     book: Book,
     mirroring: Mirroring,
+    shared: Option<Shared>,
+    adopted: Sender<Copy>,
     part: Part,
     start: Instant,
 }
@@ -146,6 +187,7 @@ impl Work {
     }
 
     fn run(mut self, jobs: &Receiver<Job>) {
+        let adopted = self.shared.as_ref().map_or_else(never, |shared| shared.adopted.clone());
         loop {
             let stores = self.book.stores.iter().filter_map(Outbox::deadline);
             let next = stores.chain(self.mirroring.deadline()).min();
@@ -159,6 +201,11 @@ impl Work {
                     Ok(datagram) => self.mirroring.receive(&datagram, self.start),
                     Err(_) => self.mirroring.datagrams = never(),
                 },
+                recv(adopted) -> entries => {
+                    if let Ok(entries) = entries {
+                        self.adopt(&entries);
+                    }
+                }
                 default(next) => {}
             }
             let now = self.now();
@@ -172,34 +219,61 @@ impl Work {
     fn take(&mut self, job: Job) {
         match job {
             Job::Lids(lids) => {
-                self.change(self.book.replacing(Kind::Lids, &typed::lid_entries(&lids)));
+                self.change(self.book.replacing(Kind::Lids, &typed::lid_entries(&lids)), None);
             }
             Job::NotKept(quirks) => {
-                self.change(self.book.replacing(Kind::NotKept, &typed::quirk_entries(&quirks)));
+                self.change(self.book.replacing(Kind::NotKept, &typed::quirk_entries(&quirks)), None);
             }
-            Job::Registrations(changes, done) => {
-                self.change(changes);
-                drop(done);
+            Job::Registrations(changes, done) => self.change(changes, done),
+            Job::AnotherFabric => {
+                self.book.set_aside();
+                if let Some(shared) = &self.shared {
+                    shared.set_aside();
+                }
             }
-            Job::AnotherFabric => self.book.set_aside(),
             Job::Part(part) => {
                 self.part = part;
                 self.mirroring.play(part, &self.book.entries, self.now());
+                if let Some(shared) = &mut self.shared {
+                    shared.play(part == Part::Master, &self.book.entries);
+                }
             }
             Job::TakeOver(reply) => {
-                let copy = || Box::new((Restored::of(&self.book.entries), self.book.entries.clone()));
-                let _ = reply.send(self.mirroring.is_complete(self.now()).then(copy));
+                let held = self.shared.as_ref().and_then(Shared::read);
+                if let Some(held) = held.as_ref().filter(|held| version(held) > version(&self.book.entries)) {
+                    self.book.change(difference(&self.book.entries, held), self.now());
+                }
+                let is_complete = held.is_some() || self.mirroring.is_complete(self.now());
+                let _ = reply.send(is_complete.then(|| self.copy()));
             }
             Job::End => {}
         }
     }
 
     /// What changed here. A standby's state is its copy of the master's: it changes nothing itself.
-    fn change(&mut self, changes: Vec<Change>) {
-        if !matches!(self.part, Part::Standby(_)) {
-            self.mirroring.change(&changes);
-            self.book.change(changes, self.now());
+    /// Whoever waits for the writing is told by the end of `done`.
+    fn change(&mut self, mut changes: Vec<Change>, done: Option<Sender<()>>) {
+        if matches!(self.part, Part::Standby(_)) || changes.is_empty() {
+            return;
         }
+        changes.push(next_version(&self.book.entries));
+        self.mirroring.change(&changes);
+        self.book.change(changes.clone(), self.now());
+        if let Some(shared) = &self.shared {
+            shared.change(&changes, done, &self.book.entries);
+        }
+    }
+
+    fn copy(&self) -> Copy {
+        Box::new((Restored::of(&self.book.entries), self.book.entries.clone()))
+    }
+
+    /// A master goes on with what a shared store holds.
+    fn adopt(&mut self, entries: &Entries) {
+        let changes = difference(&self.book.entries, entries);
+        self.mirroring.change(&changes);
+        self.book.change(changes, self.now());
+        let _ = self.adopted.try_send(self.copy()); // full: an older one is not yet taken; what changes next follows it
     }
 }
 

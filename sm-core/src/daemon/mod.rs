@@ -8,6 +8,7 @@
 //! | sa | answers queries from the last snapshot | straight to the transport |
 //! | sa-worker | computes one long table at a time from the snapshot | a channel back to `sa` |
 //! | state | writes what changed to the stores, mirrors it between managers | tells `sa` when it is written |
+//! | etcd | the same for a store that managers share and that may answer late | the state that another wrote |
 //!
 //! All channels are bounded. When the one to `sm` is full the receiver waits, which can't last: the window is smaller than
 //! the channel, so only traps can fill it. When the one to `sa` is full the datagram is dropped and counted; its sender
@@ -22,6 +23,7 @@ mod receiver;
 mod run;
 mod sa;
 mod sa_workers;
+mod shared;
 mod unwritten;
 mod walk;
 
@@ -41,6 +43,7 @@ use crate::sa::ServerConfig;
 use crate::settings::SmSettings;
 use crate::sm::{Progress, Report};
 use crate::snapshot::Snapshot;
+use crate::store::etcd::EtcdConfig;
 
 /// What a subnet manager is started with.
 pub struct Setup {
@@ -58,6 +61,8 @@ pub struct Setup {
     pub sa: ServerConfig,
     /// What is needed to mirror the state between managers; `None`: it is not mirrored.
     pub mirror: Option<Mirror>,
+    /// A store that managers share; `None`: there is none.
+    pub etcd: Option<EtcdConfig>,
 }
 
 /// What is needed to mirror the state between managers.

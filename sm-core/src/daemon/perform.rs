@@ -9,14 +9,14 @@ use mad::transport::{Datagram, Transport};
 use mad::types::Timestamp;
 use mad::wire::smp::Notice;
 
-use super::keeper::{Job, Keeper};
+use super::keeper::{Copy, Job, Keeper};
 use super::log::Log;
 use super::walk::errno;
 use super::{DaemonError, Hooks};
 use crate::plan::PlanInput;
 use crate::sm::{Action, Event, Report, Sm};
 use crate::snapshot::Snapshot;
-use crate::store::{Entries, Restored};
+use crate::store::Entries;
 
 /// Everything that actions act upon.
 pub(super) struct Performer<'a> {
@@ -93,7 +93,7 @@ impl Performer<'_> {
     }
 
     /// The copy of the master's state, where there is a complete one.
-    pub(super) fn copy(&self) -> Option<Box<(Restored, Entries)>> {
+    pub(super) fn copy(&self) -> Option<Copy> {
         let (reply, copy) = bounded(1);
         self.keeper.keep(Job::TakeOver(reply));
         copy.recv().ok().flatten()

@@ -8,7 +8,7 @@ use arc_swap::ArcSwapOption;
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use mad::transport::{Received, TransportError};
 
-use super::keeper::{Book, Job, Keeper, Part, epoch};
+use super::keeper::{Book, Copy, Job, Keeper, Part, epoch};
 use super::log::Log;
 use super::mirroring::Mirroring;
 use super::perform::Performer;
@@ -68,6 +68,8 @@ struct Daemon<'a> {
     performer: Performer<'a>,
     plans: Receiver<Box<Result<Plan, PlanError>>>,
     wishes: Receiver<Wish>,
+    /// States that another manager left in a store that both use.
+    adopted: Receiver<Copy>,
     planner: Option<JoinHandle<()>>,
     receiver: ReceiverThread,
     sa: Option<SaThread>,
@@ -82,7 +84,8 @@ impl<'a> Daemon<'a> {
         restored.complaints.iter().for_each(|complaint| tracing::error!("{complaint}"));
         let receiver = ReceiverThread::start(&setup.transport)?;
         let mirroring = Mirroring::new(setup.mirror, &setup.transport, receiver.mirror.clone());
-        let keeper = Keeper::start(book, mirroring, start)?;
+        let (adopted_in, adopted) = bounded(1);
+        let keeper = Keeper::start(book, mirroring, adopted_in, start)?;
         let snapshot = Arc::new(ArcSwapOption::empty());
         let (notices_in, notices) = bounded(NOTICES);
         let (wishes_in, wishes) = bounded(1);
@@ -121,6 +124,7 @@ impl<'a> Daemon<'a> {
             },
             plans,
             wishes,
+            adopted,
             planner: Some(planner),
             receiver,
             sa: Some(sa),
@@ -159,6 +163,11 @@ impl<'a> Daemon<'a> {
                         Wish::Multicast(demand) => Event::Multicast(demand),
                         Wish::QosTables(nodes) => Event::QosTables(nodes),
                     });
+                }
+                recv(self.adopted) -> copy => {
+                    let (restored, entries) = *copy.map_err(|_| DaemonError::ThreadEnded("state"))?;
+                    self.performer.restore(entries);
+                    event = Some(Event::Mirrored(Box::new(restored)));
                 }
                 recv(control) -> control => match control {
                     Ok(Control::Sweep) => event = Some(Event::SweepRequested),

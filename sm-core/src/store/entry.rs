@@ -22,11 +22,20 @@ pub enum Kind {
     Service = 5,
     /// A subscription to notices, by number.
     Subscription = 6,
+    /// How often a master changed the state, 8 bytes under an empty identifier: which of two copies is newer.
+    Version = 8,
 }
 
 impl Kind {
-    const ALL: [Self; 6] =
-        [Self::Lids, Self::NotKept, Self::Group, Self::Member, Self::Service, Self::Subscription];
+    const ALL: [Self; 7] = [
+        Self::Lids,
+        Self::NotKept,
+        Self::Group,
+        Self::Member,
+        Self::Service,
+        Self::Subscription,
+        Self::Version,
+    ];
 
     /// The kind with a number; `None` for one that a later version may have brought.
     pub fn from_number(number: u8) -> Option<Self> {
@@ -66,6 +75,18 @@ impl fmt::Debug for Key {
         write!(f, "{:?}:", self.kind)?;
         self.id.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
+}
+
+/// How often a master has changed these entries; 0 where that was never noted.
+pub fn version(entries: &Entries) -> u64 {
+    let noted = entries.get(&Key::new(Kind::Version, Vec::new()));
+    noted.and_then(|value| <[u8; 8]>::try_from(&value[..]).ok()).map_or(0, u64::from_be_bytes)
+}
+
+/// The change that notes one more change.
+pub fn next_version(entries: &Entries) -> Change {
+    let next = version(entries).saturating_add(1);
+    Change { key: Key::new(Kind::Version, Vec::new()), value: Some(next.to_be_bytes().to_vec()) }
 }
 
 /// All entries.

@@ -42,4 +42,40 @@ pub enum StoreError {
         /// The database file.
         path: PathBuf,
     },
+    /// A store that is reached over a network does not answer or can't do what it is asked.
+    #[error("etcd at {store}: {what}: {reason}")]
+    Remote {
+        /// Where.
+        store: String,
+        /// What was seen.
+        what: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// It does not take our credentials.
+    #[error(
+        "etcd at {store} refuses us: {reason}; look at etcd.user, etcd.password_file, etcd.ca_file and etcd's own rights"
+    )]
+    Refused {
+        /// Where.
+        store: String,
+        /// What it says.
+        reason: String,
+    },
+    /// Another manager writes, and its lease has not ended.
+    #[error(
+        "{store}: another subnet manager writes there: port GUID and run {by}; ours is written when its lease ends"
+    )]
+    Owned {
+        /// Where.
+        store: String,
+        /// Its port GUID and incarnation.
+        by: String,
+    },
+    /// It was changed, or wiped, since we read it: it has to be read again first.
+    #[error("{store}: changed by another since it was read")]
+    Changed {
+        /// Where.
+        store: String,
+    },
 }

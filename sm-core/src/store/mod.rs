@@ -2,8 +2,8 @@
 //!
 //! Everything is kept as entries ([`entry`]): LIDs, fields that ports don't keep, multicast groups and members, services,
 //! subscriptions. A [`StateStore`] keeps entries somewhere and changes them all or none; [`Journaled`] is a crash-safe
-//! database in the state directory with a journal before it. An [`Outbox`] stands before each store: what can't be written waits in it and is tried
-//! again, and the subnet manager goes on (B18).
+//! database in the state directory with a journal before it, [`Etcd`](etcd::Etcd) one that managers share. An [`Outbox`]
+//! stands before each store: what can't be written waits in it and is tried again, and the subnet manager goes on (B18).
 //!
 //! A store that is damaged, or of a later version, is set aside under a name that says so, and the fabric's own state is
 //! adopted; one whose ports do not occur on the fabric is set aside likewise ([`is_of_another_fabric`]).
@@ -12,6 +12,7 @@ pub mod adopt;
 mod embedded;
 pub mod entry;
 mod error;
+pub mod etcd;
 mod file;
 mod journal;
 mod journaled;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 use mad::types::Timestamp;
 
 pub use embedded::Embedded;
-pub use entry::{Change, Entries, Epoch, Key, Kind, difference};
+pub use entry::{Change, Entries, Epoch, Key, Kind, difference, next_version, version};
 pub use error::StoreError;
 pub use journaled::{Journaled, Sync};
 pub use outbox::Outbox;
@@ -75,6 +76,30 @@ pub trait StateStore: Send {
     /// # Errors
     /// It can't be set aside.
     fn set_aside(&mut self, why: &str) -> Result<String, StoreError>;
+
+    /// Called every few seconds by a master: a store that several managers share keeps others from writing meanwhile.
+    ///
+    /// # Errors
+    /// Another writes there, or it does not answer.
+    fn keep_alive(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Called every few seconds by a standby: whether it answers.
+    ///
+    /// # Errors
+    /// It does not.
+    fn probe(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Others may write.
+    ///
+    /// # Errors
+    /// It does not answer; others have to wait until our lease ends.
+    fn release(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// What a subnet manager starts with.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mad::types::Timestamp;
 
-use super::entry::{Change, Key};
+use super::entry::{Change, Entries, Key};
 use super::{StateStore, StoreError};
 
 /// Time after a failed write before the next.
@@ -24,12 +24,21 @@ pub struct Outbox {
     told: Option<String>,
     /// When the first commit was made that is not settled.
     exposed_since: Option<Timestamp>,
+    /// Whether the store was changed by another since we read it.
+    must_read: bool,
 }
 
 impl Outbox {
     /// Nothing waits.
     pub fn new(store: Box<dyn StateStore>) -> Self {
-        Self { store, waiting: BTreeMap::new(), failed_at: None, told: None, exposed_since: None }
+        Self {
+            store,
+            waiting: BTreeMap::new(),
+            failed_at: None,
+            told: None,
+            exposed_since: None,
+            must_read: false,
+        }
     }
 
     /// Takes changes, and writes them with those that wait. While the store fails, at most one write in two seconds is
@@ -37,10 +46,10 @@ impl Outbox {
     pub fn write(&mut self, changes: &[Change], now: Timestamp) {
         self.settle(now);
         self.waiting.extend(changes.iter().map(|change| (change.key.clone(), change.value.clone())));
-        if self.waiting.is_empty() || self.failed_at.is_some_and(|at| now < at + PAUSE) {
+        if self.waiting.is_empty() || self.must_read || self.failed_at.is_some_and(|at| now < at + PAUSE) {
             return;
         }
-        let all: Vec<Change> = self.waiting.iter().map(|(key, value)| to_change(key, value)).collect();
+        let all = self.pending();
         match self.store.commit(&all) {
             Ok(()) => {
                 self.waiting.clear();
@@ -56,9 +65,37 @@ impl Outbox {
                     );
                 }
             }
+            Err(error) => self.fail(&error, now),
+        }
+    }
+
+    fn fail(&mut self, error: &StoreError, now: Timestamp) {
+        if matches!(error, StoreError::Changed { .. }) {
+            self.must_read = true;
+        } else {
+            self.failed_at = Some(now);
+            self.tell(error);
+        }
+    }
+
+    /// Whether another changed the store, so that it is to be read, and what it holds merged, before anything is written.
+    pub const fn must_read(&self) -> bool {
+        self.must_read
+    }
+
+    /// Reads the store; at most once in two seconds while it fails.
+    pub fn read(&mut self, now: Timestamp) -> Option<Entries> {
+        if self.failed_at.is_some_and(|at| now < at + PAUSE) {
+            return None;
+        }
+        match self.store.load() {
+            Ok(entries) => {
+                (self.must_read, self.failed_at) = (false, None);
+                Some(entries)
+            }
             Err(error) => {
-                self.failed_at = Some(now);
-                self.tell(&error);
+                self.fail(&error, now);
+                None
             }
         }
     }
@@ -71,6 +108,42 @@ impl Outbox {
                 self.tell(&error);
             }
         }
+    }
+
+    /// The store is read before anything is written.
+    pub fn require_read(&mut self) {
+        self.must_read = true;
+    }
+
+    /// Where a store is shared: a master keeps others from writing, a standby looks whether it answers.
+    pub fn keep_alive(&mut self, is_master: bool, now: Timestamp) {
+        if self.failed_at.is_some_and(|at| now < at + PAUSE) {
+            return;
+        }
+        match if is_master { self.store.keep_alive() } else { self.store.probe() } {
+            Ok(()) => self.failed_at = None,
+            Err(error) => self.fail(&error, now),
+        }
+        if !is_master && self.failed_at.is_none() && self.told.take().is_some() {
+            tracing::info!(store = self.store.name(), "answers again");
+        }
+    }
+
+    /// Lets others write, where a store is shared.
+    pub fn release(&mut self, now: Timestamp) {
+        if let Err(error) = self.store.release() {
+            self.fail(&error, now);
+        }
+    }
+
+    /// What waits is these changes from now on.
+    pub fn replace(&mut self, changes: Vec<Change>) {
+        self.waiting = changes.into_iter().map(|change| (change.key, change.value)).collect();
+    }
+
+    /// What waits.
+    pub fn pending(&self) -> Vec<Change> {
+        self.waiting.iter().map(|(key, value)| to_change(key, value)).collect()
     }
 
     fn tell(&mut self, error: &StoreError) {

@@ -1,6 +1,9 @@
 //! What ports registered outlives the manager that they told: over its restart, and in the standby that takes over.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
+mod etcd;
+mod server;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -18,6 +21,7 @@ use sm_core::daemon::{Control, Hooks, Mirror, Setup, run};
 use sm_core::replication::Secret;
 use sm_core::sa::ServerConfig;
 use sm_core::settings::SmSettings;
+use sm_core::store::etcd::EtcdConfig;
 use sm_core::store::{Kind, peek_entries};
 
 /// Long enough for anything that is going to happen on a busy machine.
@@ -41,29 +45,53 @@ struct Manager {
     thread: JoinHandle<()>,
 }
 
+/// A manager of this priority, whose other numbers follow from that.
+fn setup(
+    transport: Arc<PortTransport>,
+    priority: u8,
+    state: PathBuf,
+    mirrors: bool,
+    etcd: Option<EtcdConfig>,
+) -> Setup {
+    let mirror = Mirror {
+        secret: Secret::new(b"a secret of some length").unwrap(),
+        own: Guid(u64::from(priority)),
+        incarnation: u64::from(priority) << 32,
+    };
+    Setup {
+        transport,
+        settings: SmSettings {
+            priority,
+            polling_interval: Duration::from_millis(50),
+            polling_retries: 3,
+            ..SmSettings::default()
+        },
+        state_dir: Some(state),
+        state_sync: sm_core::config::StateSync::Grouped,
+        reassign: false,
+        sa: ServerConfig::default(),
+        mirror: mirrors.then_some(mirror),
+        etcd,
+    }
+}
+
 impl Manager {
     fn start(fabric: &MemoryFabric, host: &str, priority: u8, state: PathBuf) -> Self {
+        Self::start_with(fabric, host, priority, state, true, None)
+    }
+
+    fn start_with(
+        fabric: &MemoryFabric,
+        host: &str,
+        priority: u8,
+        state: PathBuf,
+        mirrors: bool,
+        etcd: Option<EtcdConfig>,
+    ) -> Self {
         let (control, controls) = crossbeam_channel::bounded(1);
         let transport = Arc::new(fabric.attach(host, 1).unwrap());
         let held = Arc::clone(&transport);
-        let setup = Setup {
-            transport,
-            settings: SmSettings {
-                priority,
-                polling_interval: Duration::from_millis(50),
-                polling_retries: 3,
-                ..SmSettings::default()
-            },
-            state_dir: Some(state),
-            state_sync: sm_core::config::StateSync::Grouped,
-            reassign: false,
-            sa: ServerConfig::default(),
-            mirror: Some(Mirror {
-                secret: Secret::new(b"a secret of some length").unwrap(),
-                own: Guid(u64::from(priority)),
-                incarnation: u64::from(priority) << 32,
-            }),
-        };
+        let setup = setup(transport, priority, state, mirrors, etcd);
         let (up_in, up) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             let is_sm = move |on| {
