@@ -23,6 +23,7 @@ mod look;
 mod osmtest;
 mod qos;
 mod query;
+mod records;
 mod same;
 mod two_devices;
 mod umad_device;
