@@ -201,7 +201,14 @@ fn detours_of_a_dragonfly_plus_are_judged() {
     let routed = route(&[]);
     assert_eq!(routed.code, Some(0), "{routed:?}");
     assert!(routed.out.contains("right: all choices arrive, no credit loop"), "{}", routed.out);
-    assert!(route(&["--json"]).out.contains("\"after_global\""));
+    // A detour offers a leaf more exits than the direct links alone.
+    let members = |out: &str| {
+        let found: serde_json::Value = serde_json::from_str(out).expect("JSON");
+        found[0]["summary"]["adaptive"].as_f64().expect("a share")
+    };
+    let direct = rsm(&["route", file, "--engine", "dragonfly-plus", "--adaptive", "--json"]);
+    let detours = route(&["--json"]);
+    assert!(members(&detours.out) > members(&direct.out), "{} {}", detours.out, direct.out);
     let narrow = route(&["--data-vls", "1"]);
     assert_eq!(narrow.code, Some(1), "{narrow:?}");
     assert!(format!("{narrow:?}").contains("needs 2 virtual lanes, the links have 1"), "{narrow:?}");
