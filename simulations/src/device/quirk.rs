@@ -42,6 +42,10 @@ pub struct Quirk {
     pub in_port: Option<u8>,
     /// How many requests it still catches; for ever when `None`.
     pub times: Option<u32>,
+    /// Of a hundred requests that it would catch, how many it does, evenly spread; 0 to 100.
+    pub percent: u8,
+    /// Hundredths of a catch that have come together.
+    pub due: u8,
     /// What happens.
     pub what: Misbehaviour,
 }
@@ -49,7 +53,16 @@ pub struct Quirk {
 impl Quirk {
     /// A fault that catches everything, for ever.
     pub const fn always(what: Misbehaviour) -> Self {
-        Self { method: None, attribute: None, modifier: None, in_port: None, times: None, what }
+        Self {
+            method: None,
+            attribute: None,
+            modifier: None,
+            in_port: None,
+            times: None,
+            percent: 100,
+            due: 0,
+            what,
+        }
     }
 
     /// The same for one attribute only.
@@ -62,11 +75,18 @@ impl Quirk {
 
     /// Whether it catches a request; if so, one of its times is used up.
     pub(super) fn catches(&mut self, method: Method, attribute: u16, modifier: u32, in_port: u8) -> bool {
-        let hit = self.method.is_none_or(|m| m == method)
+        let meant = self.method.is_none_or(|m| m == method)
             && self.attribute.is_none_or(|a| a == attribute)
             && self.modifier.is_none_or(|m| u32::from(m) == modifier & 0xffff)
             && self.in_port.is_none_or(|p| p == in_port)
             && self.times != Some(0);
+        if meant {
+            self.due += self.percent.min(100);
+        }
+        let hit = meant && self.due >= 100;
+        if hit {
+            self.due -= 100;
+        }
         if hit && let Some(times) = &mut self.times {
             *times -= 1;
         }

@@ -388,6 +388,19 @@ fn b07_quirks_refuse_falsify_and_swallow_requests() {
     assert_eq!(get(&mut device, id::PKEY_TABLE, 0).unwrap().1[..4], [0xff, 0xff, 0, 0]);
 }
 
+/// A share of an attribute's requests is lost, evenly spread.
+#[test]
+fn b08_a_share_of_requests_is_swallowed() {
+    for (percent, lost) in [(0, 0), (1, 1), (25, 25), (60, 60), (100, 100)] {
+        let mut device = adapter();
+        let silence = Quirk::always(Misbehaviour::Silence).on(Method::GET, id::NODE_INFO);
+        device.quirks = vec![Quirk { percent, ..silence }];
+        let swallowed = (0..100).filter(|_| get(&mut device, id::NODE_INFO, 0).is_none()).count();
+        assert_eq!(swallowed, lost, "{percent} per cent");
+        assert!(get(&mut device, id::NODE_DESCRIPTION, 0).is_some());
+    }
+}
+
 #[test]
 fn a_device_that_loses_power_forgets_what_was_set_and_keeps_what_it_is() {
     let mut device = switch();

@@ -157,13 +157,11 @@ fn error(world: &mut World, place: &Place, rate: u8, attribute: Option<u16>) -> 
         let quirks = &mut world.device_mut(node).quirks;
         let port = place.port.map(|port| port.0);
         quirks.retain(|quirk| quirk.attribute != Some(attribute) || quirk.in_port != port);
-        match rate {
-            0 => {}
-            100 => quirks.extend([Method::GET, Method::SET].map(|method| {
+        if rate > 0 {
+            quirks.extend([Method::GET, Method::SET].map(|method| {
                 let quirk = Quirk::always(Misbehaviour::Silence).on(method, attribute);
-                Quirk { in_port: port, ..quirk }
-            })),
-            _ => return Err("with an attribute, the rate is 0 or 100 per cent".into()),
+                Quirk { in_port: port, percent: rate, ..quirk }
+            }));
         }
         return Ok(String::new());
     }
