@@ -101,6 +101,12 @@ impl Ring<'_> {
         self.0[TAIL].load(Ordering::Acquire).wrapping_sub(head).min(SLOTS)
     }
 
+    /// Whether no honest writer and reader can have left the positions so.
+    pub fn is_broken(&self) -> bool {
+        let head = self.0[HEAD].load(Ordering::Acquire);
+        self.0[TAIL].load(Ordering::Acquire).wrapping_sub(head) > SLOTS
+    }
+
     /// Whether the ring is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -64,6 +64,11 @@ impl Server {
             return false;
         };
         let (id, ring) = (*id, shared.written());
+        if ring.is_broken() {
+            tracing::warn!("client {number} spoils the memory that it shares with us: cut off");
+            self.disconnect(number);
+            return false;
+        }
         let mut taken = 0;
         let now = self.now();
         while taken < limit

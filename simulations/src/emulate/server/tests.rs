@@ -1,12 +1,14 @@
 use std::fs;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use mad::types::DirectedPath;
 use mad::wire::smp::{NodeInfo, PortInfo, Smp};
 use mad::wire::{Attribute, Method, MgmtClass};
-use rsm_preload_protocol::socket::{ask, connect_to, memory_file, receive, send};
+use rsm_preload_protocol::ring::SLOTS;
+use rsm_preload_protocol::socket::{ask, ask_for_file, connect_to, memory_file, receive, send};
 use rsm_preload_protocol::umad::{HEADER_LEN, Header, OLD_HEADER_LEN, RegisterAgent};
 use rsm_preload_protocol::{DeviceKind, Frame, FrameKind, Operation, Reply, Request, SOCKET_NAME};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -151,6 +153,40 @@ fn clients_that_send_rubbish_are_cut_off_and_others_are_not_disturbed() {
         assert!(cut_off(&bad.socket), "{length}");
         assert!(good.works(3));
     }
+}
+
+/// A client fills the memory that it shares with the emulator with rubbish: packets, flags, positions. Where the positions are
+/// such that no honest writer can have left them, it is cut off; rubbish packets are refused one by one.
+#[test]
+fn who_spoils_shared_memory_is_cut_off_and_others_are_not_disturbed() {
+    /// Words of the first ring: how many packets were taken, how many written (`rsm_preload_protocol::ring`).
+    const POSITIONS: [u64; 2] = [0, 8];
+    let bench = Bench::start();
+    let good = bench.client();
+    let positions = [(0, 1025), (1, 0), (u64::MAX, 1024), (7, u64::MAX - 7), (0, 1024), (5, 5)];
+    for (round, (taken, written)) in (1_u64..).zip(positions) {
+        let bad = bench.client();
+        let request = Request::Operation { operation: Operation::Rings, session: &bad.session, payload: &[] };
+        let (reply, file) = ask_for_file(bench.connect().as_fd(), &request).unwrap();
+        assert_eq!(reply.errno, 0);
+        let file = fs::File::from(file.unwrap());
+        let words = file.metadata().unwrap().len() / 8;
+        let mut rubbish: Vec<u64> = (0..words).map(|word| word.wrapping_mul(round << 7)).collect();
+        rubbish[POSITIONS[0] as usize] = taken;
+        rubbish[POSITIONS[1] as usize] = written;
+        let rubbish: Vec<u8> = rubbish.into_iter().flat_map(u64::to_ne_bytes).collect();
+        file.write_all_at(&rubbish, 0).unwrap();
+        assert!(file.set_len(4096).is_err(), "nobody can take the memory away");
+        // Who is cut off may be so before it rings the bell.
+        let _ = bad.send(&Client::request(1), SendFlags::empty());
+        assert!(good.works(round as u32));
+        if written.wrapping_sub(taken) > SLOTS {
+            while bad.answer().is_some() {}
+        }
+        assert!(good.works(round as u32), "after {taken}, {written}");
+    }
+    assert!(good.works(99));
+    assert_eq!(bench.emulation.handle().command("Attached").unwrap().lines().count(), 1, "who left is gone");
 }
 
 #[test]
