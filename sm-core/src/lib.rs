@@ -1,6 +1,7 @@
 //! The subnet manager: `observe -> plan -> check -> apply -> serve`, pure in the middle, with I/O at the two ends only.
 #![forbid(unsafe_code)]
 
+pub mod aliases;
 pub mod apply;
 pub mod config;
 pub mod daemon;

@@ -1,7 +1,7 @@
 //! The frozen picture that all answers come from: fabric, tables, and what the subnet manager says of itself. Swapped in
 //! as a whole after the fabric was confirmed, so that LFT, SL and paths always belong together (B25, B47).
 //!
-//! Cost: making one is linear in the ports of the fabric; lookups by LID, PortGUID and GID are O(1).
+//! Cost: making one is linear in the ports of the fabric, a copy with other groups or aliases O(1); lookups by LID, PortGUID and GID are O(1).
 
 mod links;
 
@@ -15,6 +15,7 @@ use routing::routes::Routes;
 
 pub use self::links::Limits;
 use self::links::LinkTable;
+use crate::aliases::AliasTable;
 use crate::observed::Observed;
 use crate::partitions::Partitions;
 
@@ -132,11 +133,13 @@ pub struct Snapshot {
     pub multicast: Arc<MulticastTables>,
     /// The partitions, with the groups that each is given.
     pub partitions: Arc<Partitions>,
+    /// Alias GUIDs of ports.
+    pub aliases: Arc<AliasTable>,
     /// All ports with a LID, sorted by LID.
-    ends: Vec<EndPort>,
-    links: LinkTable,
-    by_lid: Vec<u32>,
-    by_port_guid: HashMap<Guid, u32>,
+    ends: Arc<[EndPort]>,
+    links: Arc<LinkTable>,
+    by_lid: Arc<[u32]>,
+    by_port_guid: Arc<HashMap<Guid, u32>>,
 }
 
 /// "No port" in [`Snapshot::by_lid`].
@@ -160,7 +163,7 @@ impl Snapshot {
             by_port_guid.insert(port.guid, index as u32);
             by_lid[port.lid.index()..port.lid.index() + (1 << port.lmc)].fill(index as u32);
         }
-        let (multicast, partitions) = (Arc::default(), Arc::default());
+        let (multicast, partitions, aliases) = (Arc::default(), Arc::default(), Arc::default());
         Self {
             generation,
             observed,
@@ -169,10 +172,11 @@ impl Snapshot {
             sm,
             multicast,
             partitions,
-            ends,
-            links,
-            by_lid,
-            by_port_guid,
+            aliases,
+            ends: ends.into(),
+            links: Arc::new(links),
+            by_lid: by_lid.into(),
+            by_port_guid: Arc::new(by_port_guid),
         }
     }
 
@@ -180,7 +184,7 @@ impl Snapshot {
     #[cfg(test)]
     #[must_use]
     pub(crate) fn with_pkeys(mut self, tables: &HashMap<PortRef, Vec<PKey>>) -> Self {
-        for port in &mut self.ends {
+        for port in Arc::make_mut(&mut self.ends) {
             if let Some(table) = tables.get(&port.end) {
                 port.pkeys = valid(table);
                 port.pkey_table = table.as_slice().into();
@@ -200,6 +204,12 @@ impl Snapshot {
     pub fn with_multicast(mut self, generation: u64, tables: Arc<MulticastTables>) -> Self {
         (self.generation, self.multicast) = (generation, tables);
         self
+    }
+
+    /// The same with other alias GUIDs.
+    #[must_use]
+    pub fn with_aliases(self, aliases: Arc<AliasTable>) -> Self {
+        Self { aliases, ..self }
     }
 
     /// All ports with a LID, sorted by LID.
@@ -227,9 +237,13 @@ impl Snapshot {
         gid.prefix() == self.sm.gid_prefix || gid.prefix() == Gid::DEFAULT_PREFIX
     }
 
-    /// The end port with this GID: own or default prefix (B41).
+    /// The end port with this GID: own or default prefix (B41), PortGUID or alias.
     pub fn port_by_gid(&self, gid: Gid) -> Option<&EndPort> {
-        if self.is_local(gid) { self.port_by_guid(gid.guid()) } else { None }
+        if !self.is_local(gid) {
+            return None;
+        }
+        let by_alias = || self.port_by_guid(self.aliases.holder(gid.guid())?);
+        self.port_by_guid(gid.guid()).or_else(by_alias)
     }
 
     /// The GID of a port with the subnet's own prefix.

@@ -39,6 +39,7 @@ pub(super) fn run(args: &Plan) -> Outcome {
     tables.take(found.tables);
     let tables = Arc::new(tables);
     let planned = plan(&PlanInput {
+        aliases: restored.aliases,
         observed: Arc::clone(&found.observed),
         settings: sm.plan,
         memory: restored.lids,

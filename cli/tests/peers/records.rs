@@ -59,8 +59,8 @@ const FIELDS: &[Field] = &[
     Field {
         query: "CPI",
         name: "Capability mask 2",
-        fits: |_, theirs, ours| (theirs, ours) == ("0x0000B5E8", "0x000014C0"),
-        why: "only opensm has alias GUIDs, MulticastFDBTop, services of groups, HDR and 2x widths by their bits",
+        fits: |_, theirs, ours| (theirs, ours) == ("0x0000B5E8", "0x000014E0"),
+        why: "only opensm has MulticastFDBTop, services of groups, HDR and 2x widths by their bits",
     },
     Field {
         query: "PIR",

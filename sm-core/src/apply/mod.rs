@@ -13,7 +13,7 @@
 //! 5. tables of switches in service, in the order that the verifier proved free of loops and cuts; what it knew nothing
 //!    of after that, the block with the subnet manager's own LID last (B29);
 //! 6. LinearFDBTop where raising it earlier would have put unknown entries in force;
-//! 7. P_Key tables of adapters and of the switch ports that face them;
+//! 7. P_Key tables of adapters and of the switch ports that face them, and alias GUIDs;
 //! 8. links of hosts: settings and ARMED; 9. ACTIVE, with ClientReregister (B72).
 //!
 //! No link is raised on a switch whose SwitchInfo or table was not confirmed in this round (B04).

@@ -161,6 +161,7 @@ impl<'a> Daemon<'a> {
                 recv(self.wishes) -> wish => {
                     event = Some(match wish.map_err(|_| DaemonError::ThreadEnded("sa"))? {
                         Wish::Multicast(demand) => Event::Multicast(demand),
+                        Wish::Aliases(aliases) => Event::Aliases(aliases),
                         Wish::QosTables(nodes) => Event::QosTables(nodes),
                     });
                 }

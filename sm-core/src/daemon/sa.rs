@@ -90,6 +90,8 @@ impl Drop for SaThread {
 struct Told {
     /// Generation of the groups.
     groups: u64,
+    /// Generation of the alias GUIDs.
+    aliases: u64,
     /// Nodes to be read that it was not told yet.
     unread: BTreeSet<Guid>,
 }
@@ -176,6 +178,11 @@ impl Work {
             return;
         }
         told.groups = generation;
+        let aliases = server.registry().aliases.table();
+        if aliases.generation() != told.aliases && !self.tell(Wish::Aliases(Arc::clone(aliases))) {
+            return;
+        }
+        told.aliases = aliases.generation();
         if !told.unread.is_empty() && self.tell(Wish::QosTables(told.unread.clone())) {
             told.unread.clear();
         }

@@ -26,6 +26,7 @@ use routing::fabric::{Fabric, NodeId, PortRef, SwitchGraph};
 use routing::routes::{LFT_BLOCK, LftMatrix, NO_PORT, Routes};
 use routing::verify::transition;
 
+use crate::aliases::AliasTable;
 use crate::apply::KnownTables;
 use crate::observed::Observed;
 use crate::settings::PlanSettings;
@@ -51,6 +52,8 @@ pub struct PlanInput {
     pub tables: Arc<KnownTables>,
     /// The plan before, if there was one: what links that were lost since do not concern is taken over from it.
     pub previous: Option<Arc<Plan>>,
+    /// The alias GUIDs that ports are to hold.
+    pub aliases: Arc<AliasTable>,
     /// Load that was measured on the tables in force, for `adaptive-minhop`.
     pub measured: Option<balance::Measured>,
 }
@@ -122,6 +125,17 @@ pub enum PlanError {
     },
 }
 
+impl Plan {
+    /// The same plan where it has been applied already, with these blocks of port tables as all that is left to do.
+    #[must_use]
+    pub fn with_port_tables_only(&self, port_tables: Vec<TablePlan>) -> Self {
+        let mut ports = self.ports.clone();
+        // Told already, and the order of table writes is done with.
+        ports.iter_mut().for_each(|port| port.reregister = false);
+        Self { port_tables, ports, transition: Vec::new(), ..self.clone() }
+    }
+}
+
 /// Makes a plan.
 ///
 /// # Errors
@@ -153,6 +167,7 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
         None => Vec::new(),
     };
     let pkeys = port_tables::plan_pkeys(observed, &input.settings);
+    let aliases = port_tables::plan_aliases(observed, &input.aliases);
     let mut ports = plan_ports(observed, &lids, sm_lid, &input.settings);
     for port in &mut ports {
         let external =
@@ -192,7 +207,7 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
         joins_service,
         switches,
         ports,
-        port_tables: pkeys.tables,
+        port_tables: [pkeys.tables, aliases].concat(),
         findings,
         arbitration,
     })

@@ -1,15 +1,16 @@
-//! What the tables of ports shall hold: P_Keys of end ports, and of the switch ports that keep strangers out.
+//! What the tables of ports shall hold: P_Keys of end ports, and of the switch ports that keep strangers out; alias GUIDs.
 //!
-//! Cost: linear in end ports, times keys and table length for each.
+//! Cost: linear in end ports, times keys and table length for each; of aliases, in the ports and in the blocks that hold one.
 
 use std::collections::BTreeSet;
 
 use mad::types::{PKey, PortNum};
 use mad::wire::Attribute;
-use mad::wire::smp::PKeyTable;
+use mad::wire::smp::{GuidInfo, PKeyTable};
 use routing::fabric::PortRef;
 
 use super::own_end;
+use crate::aliases::AliasTable;
 use crate::observed::{Observed, PortTable};
 use crate::partitions::{Partitions, Table};
 use crate::settings::PlanSettings;
@@ -95,6 +96,32 @@ fn enforce(observed: &Observed, partitions: &Partitions, own: PortRef, plan: &mu
             plan.enforcing.insert(end);
         }
     }
+}
+
+/// The blocks of alias GUIDs that are not known to be in their ports. A port that never had an alias from us is left alone.
+pub fn plan_aliases(observed: &Observed, aliases: &AliasTable) -> Vec<TablePlan> {
+    let mut plan = Vec::new();
+    if aliases.is_empty() {
+        return plan;
+    }
+    for (node, facts) in observed.fabric.nodes() {
+        for (number, port) in facts.end_ports() {
+            let end = PortRef { node, port: number };
+            let Some((known, info)) = observed.node(node).zip(observed.port_info(end)) else { continue };
+            let capacity = usize::from(info.guid_cap);
+            for (block, _) in aliases.blocks_of(port.guid) {
+                let first = usize::from(block) * GuidInfo::PER_BLOCK;
+                let mut guids = aliases.guid_info(port.guid, block);
+                guids.guids.iter_mut().skip(capacity.saturating_sub(first)).for_each(|guid| guid.set(0));
+                let (table, mut data) = (PortTable::Guids { block }, [0; 64]);
+                let _fits = guids.encode(&mut data);
+                if first < capacity && known.tables.get(number, table) != Some(data) {
+                    plan.push(TablePlan { end, table, data });
+                }
+            }
+        }
+    }
+    plan
 }
 
 impl PKeyPlan {

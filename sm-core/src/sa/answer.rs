@@ -250,6 +250,7 @@ fn class_port_info(mad: &SaMad) -> Result<Reply, Status> {
     info.set_capability_mask2(
         ClassPortInfo::SA_CAP2_FULL_PORT_INFO_RECORD
             | ClassPortInfo::SA_CAP2_EXTENDED_SPEEDS
+            | ClassPortInfo::SA_CAP2_ADDITIONAL_GUID
             | ClassPortInfo::SA_CAP2_PORT_INFO_CAP_MASK2_MATCH
             | CAP2_SEND_ONLY_FULL_MEMBER,
     );

@@ -8,9 +8,9 @@ use mad::rmpp::{Direction, Event, Peer, Rmpp, RmppConfig, SendError};
 use mad::transport::{Address, Datagram};
 use mad::types::{Gid, Guid, Qpn, Timestamp};
 use mad::wire::rmpp::RmppType;
-use mad::wire::sa::SaMad;
+use mad::wire::sa::{GuidInfoRecord, SaMad};
 use mad::wire::smp::{GidData, Notice, NoticeType};
-use mad::wire::{Method, MgmtClass, Status};
+use mad::wire::{Attribute, Method, MgmtClass, Status};
 
 use super::answer::{Answer, Request, refuse, serve};
 use super::complaints::{Complaint, Complaints};
@@ -77,6 +77,8 @@ type Requester = (u16, Qpn);
 pub struct Server {
     config: ServerConfig,
     snapshot: Option<Arc<Snapshot>>,
+    /// The same with the alias GUIDs of now, once somebody asks.
+    picture: Option<Arc<Snapshot>>,
     registry: Registry,
     /// Ports of the last picture, to tell which come and go.
     ports: BTreeSet<Guid>,
@@ -108,6 +110,7 @@ impl Server {
         Self {
             config,
             snapshot: None,
+            picture: None,
             registry: Registry::default(),
             ports: BTreeSet::new(),
             waiting: FairQueue::new(config.queue, config.queue_per_requester),
@@ -162,6 +165,7 @@ impl Server {
             None => (true, false),
         };
         self.snapshot = Some(Arc::clone(snapshot));
+        self.picture = None;
         let ports: BTreeSet<Guid> = snapshot.end_ports().iter().map(|port| port.guid).collect();
         let before = std::mem::replace(&mut self.ports, ports);
         if !same_partitions {
@@ -223,11 +227,32 @@ impl Server {
         }
     }
 
+    /// The picture with the alias GUIDs of now.
+    fn picture(&mut self) -> Option<Arc<Snapshot>> {
+        let aliases = self.registry.aliases.table();
+        if self.picture.as_ref().is_none_or(|picture| !Arc::ptr_eq(&picture.aliases, aliases)) {
+            let snapshot = self.snapshot.as_deref()?.clone();
+            self.picture = Some(Arc::new(snapshot.with_aliases(Arc::clone(aliases))));
+        }
+        self.picture.clone()
+    }
+
+    /// The same for a request. One that changes aliases needs none of them, and who holds none lets the table be changed in
+    /// place.
+    fn picture_for(&mut self, request: &Request) -> Option<Arc<Snapshot>> {
+        let method = request.mad.header.method();
+        if request.mad.header.attribute_id.get() != GuidInfoRecord::ID || method == Method::GET {
+            return self.picture();
+        }
+        self.picture = None;
+        self.snapshot.clone()
+    }
+
     /// The next request for a long table, and the picture to answer it from by [`answer`](super::answer()), in another
     /// thread. Its end is told by [`Server::computed`]. No more are given out than there are workers.
     pub fn poll_heavy(&mut self, now: Timestamp) -> Option<(Arc<Snapshot>, Request)> {
         while self.computing.len() < self.config.workers {
-            let snapshot = self.snapshot.clone()?;
+            let snapshot = self.picture()?;
             let request = self.heavy.pop()?;
             if let Some(request) = self.hold(&snapshot, request, now) {
                 self.computing.push(request.clone());
@@ -275,7 +300,7 @@ impl Server {
 
     /// Forwards a notice to those who subscribed to it. Its issuer is the port with the LID that it names.
     pub fn notice(&mut self, notice: &Notice) {
-        if let Some(snapshot) = &self.snapshot {
+        if let Some(snapshot) = &self.picture() {
             let port = notice.issuer_lid().and_then(|lid| snapshot.port_at(lid));
             let issuer = port.map_or(Gid(0), |port| snapshot.gid_of(port));
             self.reports.forward(snapshot, &self.registry.subscriptions, notice, issuer);
@@ -310,7 +335,7 @@ impl Server {
                 return Some(report);
             }
             let request = self.next_request()?;
-            let snapshot = self.snapshot.clone()?;
+            let snapshot = self.picture_for(&request)?;
             let Some(request) = self.hold(&snapshot, request, now) else { continue };
             let answer = serve(&snapshot, &mut self.registry, &request, now);
             self.queue_answer(&request, answer, now);

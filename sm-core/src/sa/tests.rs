@@ -394,7 +394,8 @@ proptest! {
                 prop_oneof![Just(Method::SET), Just(Method::DELETE), Just(Method::GET_TABLE), Just(Method::GET_MULTI)],
                 prop_oneof![
                     Just(sa::MC_MEMBER_RECORD), Just(sa::SERVICE_RECORD), Just(sa::INFORM_INFO),
-                    Just(sa::INFORM_INFO_RECORD), Just(sa::MULTI_PATH_RECORD)
+                    Just(sa::INFORM_INFO_RECORD), Just(sa::MULTI_PATH_RECORD),
+                    Just(sa::GUID_INFO_RECORD)
                 ],
                 prop_oneof![Just(u64::MAX), any::<u64>()],
                 0..8_u16,

@@ -9,6 +9,7 @@ use mad::types::Guid;
 use mad::wire::smp::Notice;
 
 use super::report::Report;
+use crate::aliases::AliasTable;
 use crate::apply::Quirks;
 use crate::multicast::MulticastDemand;
 use crate::plan::lids::LidMemory;
@@ -35,6 +36,8 @@ pub enum Event {
     },
     /// The multicast groups that the switches are to carry.
     Multicast(Arc<MulticastDemand>),
+    /// The alias GUIDs that ports are to hold.
+    Aliases(Arc<AliasTable>),
     /// Nodes, by NodeGUID, whose SL-to-VL and VL arbitration tables are to be read.
     QosTables(BTreeSet<Guid>),
     /// Somebody wants a full sweep.

@@ -23,6 +23,7 @@ impl Sm {
         }
         self.memory = Arc::default();
         self.multicast.demand = Arc::new(MulticastDemand::default());
+        self.aliases = Arc::default();
         self.actions.push_back(Action::AnotherFabric);
         self.fail(
             "the saved state is of another fabric: none of its ports is here; it is set aside and not used"
@@ -47,6 +48,7 @@ impl Sm {
         self.memory_is_doubtful = false;
         self.ground.quirks = restored.quirks;
         self.multicast.demand = restored.demand;
+        self.aliases = restored.aliases;
         self.wishes.replan();
     }
 

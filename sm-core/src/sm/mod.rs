@@ -38,6 +38,7 @@ use std::sync::Arc;
 use mad::transactions::{Completion, TransactionStats, Transactions};
 use mad::types::{Guid, Lid, PortNum, Timestamp};
 
+use crate::aliases::AliasTable;
 use crate::apply::{Apply, Ground, Job};
 use crate::multicast::{MftJob, MulticastApply};
 use crate::observed::Observed;
@@ -146,6 +147,8 @@ pub struct Sm {
     /// The plan in force.
     plan: Option<Arc<Plan>>,
     multicast: MulticastState,
+    /// The alias GUIDs that ports are to hold.
+    aliases: Arc<AliasTable>,
     wishes: Wishes,
     watch: Watch,
     tell: Tell,
@@ -191,6 +194,7 @@ impl Sm {
             snapshot: None,
             plan: None,
             multicast: MulticastState::with_demand(restored.demand),
+            aliases: restored.aliases,
             wishes: Wishes::default(),
             watch: Watch::default(),
             tell: Tell::default(),
@@ -234,6 +238,10 @@ impl Sm {
                 }
             }
             Event::Multicast(demand) => self.multicast.demand = demand,
+            Event::Aliases(aliases) => {
+                self.aliases = aliases;
+                self.wishes.look();
+            }
             Event::QosTables(nodes) => {
                 self.tables_wanted.extend(nodes);
                 self.wishes.look();

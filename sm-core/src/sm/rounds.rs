@@ -13,7 +13,7 @@ use super::wishes::Generation;
 use super::{Action, MadCounts, Phase, Sm, StageSeconds, Token};
 use crate::apply::{Applied, Apply};
 use crate::observed::{FindingKind, Observed};
-use crate::plan::{Plan, PlanError, PlanInput, own_end};
+use crate::plan::{Plan, PlanError, PlanInput, own_end, port_tables};
 use crate::snapshot::{SmFacts, Snapshot};
 use crate::sweep::{PKeyReading, Sweep, SweepError, SweepResult, SweepSettings};
 
@@ -156,6 +156,7 @@ impl Sm {
             read_tables: true,
             known_tables: self.ground.tables.switches().collect(),
             pkeys: PKeyReading::of(&self.settings.plan.partitions),
+            aliases: Arc::clone(&self.aliases),
             qos_of: if full { BTreeSet::new() } else { std::mem::take(&mut self.tables_wanted) },
             ask_managers: true,
             introduction: Some(self.sm_info()),
@@ -248,6 +249,8 @@ impl Sm {
         self.round.open = unanswered;
         if changed || replan || self.round.retry || self.plan.is_none() {
             self.begin_plan(observed, now);
+        } else if let Some(plan) = self.with_aliases(&observed) {
+            self.confirm(Arc::new(plan), &observed);
         } else {
             self.end_round(now);
         }
@@ -266,7 +269,15 @@ impl Sm {
             tables: Arc::clone(&self.ground.tables),
             previous: self.plan.clone(),
             measured: self.balance.take(),
+            aliases: Arc::clone(&self.aliases),
         })));
+    }
+
+    /// The plan in force with the blocks of alias GUIDs that are not in the ports yet; `None` where all are.
+    fn with_aliases(&self, observed: &Observed) -> Option<Plan> {
+        let tables = port_tables::plan_aliases(observed, &self.aliases);
+        let plan = self.plan.as_ref().filter(|_| !tables.is_empty())?;
+        Some(plan.with_port_tables_only(tables))
     }
 
     pub(super) fn planned(&mut self, result: Result<Plan, PlanError>, now: Timestamp) {

@@ -22,18 +22,21 @@ pub enum Kind {
     Service = 5,
     /// A subscription to notices, by number.
     Subscription = 6,
+    /// Alias GUIDs of a port, by PortGUID and block.
+    Aliases = 7,
     /// How often a master changed the state, 8 bytes under an empty identifier: which of two copies is newer.
     Version = 8,
 }
 
 impl Kind {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Lids,
         Self::NotKept,
         Self::Group,
         Self::Member,
         Self::Service,
         Self::Subscription,
+        Self::Aliases,
         Self::Version,
     ];
 

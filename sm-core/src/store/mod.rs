@@ -1,7 +1,7 @@
 //! What survives a restart and a failover: everything that only the master knows.
 //!
 //! Everything is kept as entries ([`entry`]): LIDs, fields that ports don't keep, multicast groups and members, services,
-//! subscriptions. A [`StateStore`] keeps entries somewhere and changes them all or none; [`Journaled`] is a crash-safe
+//! subscriptions, alias GUIDs. A [`StateStore`] keeps entries somewhere and changes them all or none; [`Journaled`] is a crash-safe
 //! database in the state directory with a journal before it, [`Etcd`](etcd::Etcd) one that managers share. An [`Outbox`]
 //! stands before each store: what can't be written waits in it and is tried again, and the subnet manager goes on (B18).
 //!
@@ -35,6 +35,7 @@ pub use journaled::{Journaled, Sync};
 pub use outbox::Outbox;
 pub use typed::is_of_another_fabric;
 
+use crate::aliases::AliasTable;
 use crate::apply::Quirks;
 use crate::multicast::MulticastDemand;
 use crate::plan::lids::LidMemory;
@@ -112,6 +113,8 @@ pub struct Restored {
     /// The multicast groups that the switches carry: known before the first picture, so that no table is cleared while
     /// the registrations are not yet back.
     pub demand: Arc<MulticastDemand>,
+    /// The alias GUIDs that ports hold.
+    pub aliases: Arc<AliasTable>,
     /// Entries that could not be used, and stores set aside: for the log.
     pub complaints: Vec<String>,
 }
@@ -129,6 +132,7 @@ impl Restored {
             lids: typed::lids(entries, &mut complaints),
             quirks: typed::quirks(entries, &mut complaints),
             demand: Arc::new(registry.groups.demand()),
+            aliases: Arc::clone(registry.aliases.table()),
             complaints,
         }
     }

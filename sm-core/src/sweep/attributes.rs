@@ -159,7 +159,7 @@ impl Sweep {
     fn management_port_answered(&mut self, guid: Guid, end: PortRef, info: &PortInfo) {
         let Some(observed) = self.observed_mut() else { return };
         observed.record_port_info(end, info);
-        self.ask_pkeys(end, info);
+        self.ask_tables(end, info);
         let Some(observed) = self.observed() else { return };
         let ports = observed.fabric.node(end.node).num_ports;
         for port in (1..=ports).map(PortNum) {
@@ -175,12 +175,12 @@ impl Sweep {
         }
         if self.observed().and_then(|o| o.port_info(end)).is_some_and(|known| same_but_counters(known, info))
         {
-            self.ask_pkeys(end, info);
+            self.ask_tables(end, info);
             return self.ask_beyond(end, info); // nothing new: a picture that is shared stays shared
         }
         let Some(observed) = self.observed_mut() else { return };
         observed.record_port_info(end, info);
-        self.ask_pkeys(end, info);
+        self.ask_tables(end, info);
         self.ask_beyond(end, info);
     }
 

@@ -25,6 +25,7 @@ use mad::wire::Attribute;
 use mad::wire::smp::{LinearForwardingTable, NodeDescription, NodeInfo, PortInfo, SmInfo, SwitchInfo};
 use routing::fabric::{NodeId, PortRef};
 
+use crate::aliases::AliasTable;
 use crate::observed::{Finding, FindingKind, Observed, PortTable};
 use crate::request::{Answer, SmpRequest};
 
@@ -41,6 +42,8 @@ pub struct SweepSettings {
     pub known_tables: HashSet<Guid>,
     /// Whose P_Key tables are read.
     pub pkeys: PKeyReading,
+    /// The alias GUIDs that ports are to hold: their blocks are read.
+    pub aliases: Arc<AliasTable>,
     /// Nodes whose SL-to-VL and VL arbitration tables a look reads.
     pub qos_of: BTreeSet<Guid>,
     /// Whether other subnet managers are asked for their SMInfo.

@@ -172,7 +172,7 @@ impl Sweep {
             // Whether a switch's port enforces partitions depends on who is at its end.
             for end in [a, b] {
                 if let Some(info) = self.observed().and_then(|o| o.port_info(end)).copied() {
-                    self.ask_pkeys(end, &info);
+                    self.ask_tables(end, &info);
                 }
             }
         }

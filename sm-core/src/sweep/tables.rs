@@ -1,11 +1,11 @@
-//! Tables of ports: P_Keys of everybody who can be in a partition, and for nodes that are named, SL-to-VL and VL
+//! Tables of ports: P_Keys of everybody who can be in a partition, aliases of those who have any, and for nodes that are named, SL-to-VL and VL
 //! arbitration.
 //!
-//! Cost: a Get for each block of 32 P_Keys of an end port; of a named switch with P ports, P² for SL-to-VL and up to 4 P for
+//! Cost: a Get for each block of 32 P_Keys of an end port and for each of 8 GUIDs that holds aliases; of a named switch with P ports, P² for SL-to-VL and up to 4 P for
 //! VL arbitration.
 
 use mad::types::{PortNum, PortState};
-use mad::wire::smp::{PKeyTable, PortInfo, VlArbitrationTableKind};
+use mad::wire::smp::{GuidInfo, PKeyTable, PortInfo, VlArbitrationTableKind};
 use routing::fabric::PortRef;
 
 use super::{Place, Sweep, What};
@@ -36,11 +36,13 @@ impl PKeyReading {
 const MAX_PKEY_BLOCKS: u16 = 128;
 
 impl Sweep {
-    /// Asks for the P_Keys of a port whose PortInfo came, when they are not known or may have been lost in a reset.
-    pub(super) fn ask_pkeys(&mut self, end: PortRef, info: &PortInfo) {
+    /// Asks for the P_Keys and the aliases of a port whose PortInfo came, when they are not known or may have been lost in a
+    /// reset.
+    pub(super) fn ask_tables(&mut self, end: PortRef, info: &PortInfo) {
         let Some(place) = self.place(end) else { return };
-        let Some(blocks) = self.pkey_blocks(end).filter(|blocks| *blocks > 0) else { return };
         let lost = info.port_state() == Some(PortState::Init);
+        self.ask_aliases(place, end, info, lost);
+        let Some(blocks) = self.pkey_blocks(end).filter(|blocks| *blocks > 0) else { return };
         let known = |o: &crate::observed::Observed| {
             Some(o.nodes.get(&end.node)?.tables.pkeys.contains_key(&(end.port, 0)))
         };
@@ -49,6 +51,20 @@ impl Sweep {
         }
         for block in 0..blocks {
             self.ask_table_of(place, PortTable::PKeys { block });
+        }
+    }
+
+    /// Asks for the blocks of GUIDs in which a port holds aliases, when they are not known or may have been lost.
+    fn ask_aliases(&mut self, place: Place, end: PortRef, info: &PortInfo, lost: bool) {
+        let Some(observed) = self.observed() else { return };
+        let facts = observed.fabric.port(end).zip(observed.nodes.get(&end.node));
+        let Some((port, node)) = facts.filter(|_| !self.settings.aliases.is_empty()) else { return };
+        let has = |block: &u8| usize::from(*block) * GuidInfo::PER_BLOCK < usize::from(info.guid_cap);
+        let known = |block: &u8| node.tables.guids.contains_key(&(end.port, *block)) && !lost;
+        let blocks = self.settings.aliases.blocks_of(port.guid).map(|(block, _)| block);
+        let unknown: Vec<u8> = blocks.filter(|block| has(block) && !known(block)).collect();
+        for block in unknown {
+            self.ask_table_of(place, PortTable::Guids { block });
         }
     }
 

@@ -1,6 +1,7 @@
 //! The subnet manager against simulated fabrics, in virtual time: what happens, when, and how many datagrams it takes.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
+mod aliases;
 mod balance;
 mod bring_up;
 mod changes;

@@ -270,6 +270,13 @@ impl Record for GuidInfoRecord {
 const _: () = assert!(bits_of(GuidInfoRecord::COMPONENTS) == 8 * size_of::<GuidInfoRecord>());
 
 impl GuidInfoRecord {
+    /// Component: LID.
+    pub const LID: u64 = 1 << 0;
+    /// Component: BlockNum.
+    pub const BLOCK_NUM: u64 = 1 << 1;
+    /// Component: GUID0; the other GUIDs follow, a bit each.
+    pub const GUID_0: u64 = 1 << 4;
+
     /// A record.
     pub fn new(lid: Lid, block_num: u8, guid_info: GuidInfo) -> Self {
         Self { lid: U16::new(lid.get()), block_num, reserved: 0, reserved2: U32::ZERO, guid_info }

@@ -82,12 +82,30 @@ impl PathQuery {
             if !requester.shares_partition(source) {
                 continue;
             }
+            let sgids = gids(snapshot, sgid, source);
             for target in targets.ports(snapshot) {
-                if requester.shares_partition(target) {
-                    pair.paths(source, target, &self.wanted, limit, emit)?;
+                if !requester.shares_partition(target) {
+                    continue;
+                }
+                let dgids = gids(snapshot, dgid, target);
+                for sgid in sgids.clone() {
+                    for dgid in dgids.clone() {
+                        let pair = Pair { sgid, dgid, ..pair };
+                        pair.paths(source, target, &self.wanted, limit, emit)?;
+                    }
                 }
             }
         }
         ControlFlow::Continue(())
     }
+}
+
+/// The GIDs that an end is answered by: the one that the query names, or the port's own and then each alias.
+fn gids(
+    snapshot: &Snapshot,
+    named: Option<Gid>,
+    port: &EndPort,
+) -> impl Iterator<Item = Option<Gid>> + Clone {
+    let aliases = snapshot.aliases.of_port(port.guid).filter(move |_| named.is_none());
+    std::iter::once(named).chain(aliases.map(|alias| Some(Gid::new(snapshot.sm.gid_prefix, alias))))
 }

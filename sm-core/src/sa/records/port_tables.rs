@@ -7,9 +7,9 @@ use mad::wire::smp::{GuidInfo, PKeyTable};
 use zerocopy::FromZeros;
 
 use super::{Context, Query, Served, ports_of};
+use crate::sa::registry::capacity;
 
-/// The GUIDs of the end ports. Entry 0 of block 0 is the PortGUID; no alias is assigned by this subnet manager, so the
-/// others are 0.
+/// The GUIDs of the end ports: entry 0 of block 0 is the PortGUID, the others are aliases as they were given.
 impl Served for GuidInfoRecord {
     const SETTLED: u64 = 0b11;
 
@@ -20,15 +20,12 @@ impl Served for GuidInfoRecord {
     ) -> ControlFlow<()> {
         let wanted = query.field(1, |record| record.block_num);
         for port in query.visible_ports(|record| record.lid.get(), context) {
-            let Some(info) = context.snapshot.observed.port_info(port.end) else { continue };
-            // A port has its own GUID even where it claims a table without entries.
-            let blocks = info.guid_cap.div_ceil(GuidInfo::PER_BLOCK as u8).max(1);
-            for block in (0..blocks).filter(|block| wanted.is_none_or(|wanted| wanted == *block)) {
-                let mut guids = GuidInfo::new_zeroed();
-                if block == 0 {
-                    guids.guids[0].set(port.guid.0);
-                }
-                emit(Self::new(port.lid, block, guids))?;
+            if context.snapshot.observed.port_info(port.end).is_none() {
+                continue;
+            }
+            let blocks = capacity(context.snapshot, port).div_ceil(GuidInfo::PER_BLOCK);
+            for block in (0..blocks as u8).filter(|block| wanted.is_none_or(|wanted| wanted == *block)) {
+                emit(Self::new(port.lid, block, context.snapshot.aliases.guid_info(port.guid, block)))?;
             }
         }
         ControlFlow::Continue(())

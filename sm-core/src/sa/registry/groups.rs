@@ -18,6 +18,8 @@ use crate::snapshot::{EndPort, Snapshot};
 /// Part of a port in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Membership {
+    /// PortGUID of the port; a member is known by the GUID of the PortGID that it joined with, which may be an alias.
+    pub port: Guid,
     /// How it takes part.
     pub join_state: JoinState,
     /// The port's GID as it joined with.
@@ -74,7 +76,7 @@ impl Group {
         Self { mgid, mlid, traits, permanent, members: BTreeMap::new() }
     }
 
-    /// Members by PortGUID.
+    /// Members by the GUIDs of the PortGIDs that they joined with.
     pub const fn members(&self) -> &BTreeMap<Guid, Membership> {
         &self.members
     }
@@ -158,7 +160,12 @@ impl Groups {
     /// The groups with members, for the switches.
     pub fn demand(&self) -> MulticastDemand {
         let members = |group: &Group| {
-            group.members.iter().map(|(guid, member)| (*guid, member.join_state.receives())).collect()
+            // A port may be a member by several GUIDs: it receives when one of them does.
+            let mut ports: BTreeMap<Guid, bool> = BTreeMap::new();
+            for member in group.members.values() {
+                *ports.entry(member.port).or_default() |= member.join_state.receives();
+            }
+            ports.into_iter().collect()
         };
         let groups = self.by_mlid.iter().filter_map(|(mlid, mgid)| {
             let group = self.by_mgid.get(mgid).filter(|group| !group.members.is_empty())?;
@@ -227,19 +234,21 @@ impl Groups {
         // Present: it was found above, or `create` has just made it.
         let Some(group) = self.by_mgid.get_mut(&mgid) else { return Err(Status::SA_NO_RESOURCES) };
         let was_alive = group.is_alive();
+        let guid = request.port_gid.guid();
         let joined = Membership {
+            port: port.guid,
             join_state: request.join_state,
             gid: request.port_gid,
             proxy: requester.end != port.end,
         };
-        let member = group.members.entry(port.guid).or_insert(joined);
+        let member = group.members.entry(guid).or_insert(joined);
         let before = *member;
         member.join_state.0 |= request.join_state.0;
         member.proxy &= joined.proxy;
         let membership = *member;
         if before != membership || before == joined {
             self.generation += 1;
-            self.changed.insert((mgid, Some(port.guid)));
+            self.changed.insert((mgid, Some(guid)));
         }
         if !was_alive && group.is_alive() {
             self.events.push(GroupEvent::Created(mgid));
@@ -260,7 +269,8 @@ impl Groups {
     ) -> Result<(Group, Membership), Status> {
         let port = member_port(snapshot, request.port_gid)?;
         let group = self.by_mgid.get_mut(&request.mgid).ok_or(Status::SA_REQ_INVALID)?;
-        let member = group.members.get(&port.guid).copied().ok_or(Status::SA_REQ_INVALID)?;
+        let guid = request.port_gid.guid();
+        let member = group.members.get(&guid).copied().ok_or(Status::SA_REQ_INVALID)?;
         if !member.proxy && requester.end != port.end {
             return Err(Status::SA_REQ_DENIED);
         }
@@ -270,17 +280,25 @@ impl Groups {
         }
         let before = group.clone();
         let left = Membership { join_state: JoinState(member.join_state.0 & !state.0), ..member };
-        self.set_membership(request.mgid, port.guid, left);
+        self.set_membership(request.mgid, guid, left);
         Ok((before, left))
     }
 
     /// Takes a port out of all groups, since it is gone for good.
-    pub fn remove_port(&mut self, guid: Guid) {
-        let in_groups = self.by_mgid.values().filter(|group| group.members.contains_key(&guid));
-        for mgid in in_groups.map(|group| group.mgid).collect::<Vec<_>>() {
-            let left = Membership { join_state: JoinState(0), gid: Gid(0), proxy: false };
-            self.set_membership(mgid, guid, left);
+    pub fn remove_port(&mut self, port: Guid) {
+        let mut of_port = Vec::new();
+        for group in self.by_mgid.values() {
+            let members = group.members.iter().filter(|(_, member)| member.port == port);
+            of_port.extend(members.map(|(guid, member)| (group.mgid, *guid, *member)));
         }
+        for (mgid, guid, member) in of_port {
+            self.set_membership(mgid, guid, Membership { join_state: JoinState(0), ..member });
+        }
+    }
+
+    /// Whether a GUID is a member of any group.
+    pub fn has_member(&self, guid: Guid) -> bool {
+        self.by_mgid.values().any(|group| group.members.contains_key(&guid))
     }
 
     /// Sets what is left of a membership, and removes the member and the group where nothing is.
@@ -463,16 +481,16 @@ impl Group {
             && request.lifetime.is_none_or(|bound| bound.lifetime(own.lifetime));
         let most = port.limits();
         // B34: what counts is the MTU in force towards the neighbour, not what the port could do.
-        let is_member = self.members.contains_key(&port.guid);
+        let member = self.members.get(&request.port_gid.guid());
         let can = most.mtu >= own.mtu
             && most.rate >= own.rate
-            && (is_member
+            && (member.is_some()
                 || port.pkey_table.is_empty()
                 || port.pkeys.iter().any(|key| key.matches(own.pkey)));
         if !named_agrees || !can || !requester.shares_partition(port) {
             return Err(Status::SA_REQ_INVALID);
         }
-        let joined_itself = self.members.get(&port.guid).is_some_and(|member| !member.proxy);
+        let joined_itself = member.is_some_and(|member| !member.proxy);
         if joined_itself && requester.end != port.end {
             return Err(Status::SA_REQ_DENIED);
         }

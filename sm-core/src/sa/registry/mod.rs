@@ -1,8 +1,9 @@
-//! What ports told the SA and the SA keeps: multicast memberships, services, subscriptions.
+//! What ports told the SA and the SA keeps: multicast memberships, services, subscriptions, alias GUIDs.
 //!
 //! One owner changes it ([`Registry::change`]); what is read from it is answered by [`Registry::select`]. It has no I/O
 //! and no clock of its own.
 
+mod aliases;
 mod groups;
 mod member_record;
 mod persist;
@@ -17,6 +18,8 @@ use mad::wire::ids::sa;
 use mad::wire::sa::{InformInfo, InformInfoRecord, McMemberRecord, Record, SaMad, ServiceRecord};
 use mad::wire::{Attribute, Method, Status};
 
+pub use self::aliases::Aliases;
+pub(super) use self::aliases::capacity;
 pub use self::groups::{
     Group, GroupEvent, GroupTraits, Groups, MemberRequest, Membership, ipoib_broadcast, multicast_capacity,
 };
@@ -40,6 +43,8 @@ pub struct Registry {
     pub services: Services,
     /// Subscriptions.
     pub subscriptions: Subscriptions,
+    /// Alias GUIDs.
+    pub aliases: Aliases,
     /// Ports with registrations that are missing from the picture, and since when.
     absent: BTreeMap<Guid, Timestamp>,
 }
@@ -101,6 +106,14 @@ impl Registry {
             (sa::SERVICE_RECORD, Method::DELETE) => {
                 let record = self.services.delete(requester, &decode(mad)?, mask)?;
                 Ok(Reply::record(&shown(context, record)))
+            }
+            (sa::GUID_INFO_RECORD, Method::SET) => {
+                let record = self.aliases.set(context, &self.groups, &decode(mad)?, mask)?;
+                Ok(Reply::record(&record))
+            }
+            (sa::GUID_INFO_RECORD, Method::DELETE) => {
+                let record = self.aliases.delete(context, &self.groups, &decode(mad)?, mask)?;
+                Ok(Reply::record(&record))
             }
             (sa::INFORM_INFO, Method::SET) => {
                 let inform: InformInfo = decode(mad)?;
@@ -169,9 +182,13 @@ impl Registry {
 
     /// Compares registrations with a new picture: a port that is missing from it for [`ABSENCE`] loses what it registered.
     pub(super) fn settle(&mut self, snapshot: &Snapshot, now: Timestamp) {
-        let members = self.groups.iter().flat_map(|group| group.members().keys());
+        self.aliases.settle(snapshot);
+        let members =
+            self.groups.iter().flat_map(|group| group.members().values().map(|member| &member.port));
         let subscribers = self.subscriptions.iter().map(|(_, subscription)| &subscription.port);
-        let missing = members.chain(subscribers).filter(|guid| snapshot.port_by_guid(**guid).is_none());
+        let holders: Vec<Guid> = self.aliases.table().iter().map(|(_, port)| port).collect();
+        let missing = members.chain(subscribers).chain(&holders);
+        let missing = missing.filter(|guid| snapshot.port_by_guid(**guid).is_none());
         let since = missing.map(|guid| (*guid, self.absent.get(guid).copied().unwrap_or(now)));
         self.absent = since.collect();
         self.drop_absent(now);
@@ -191,6 +208,7 @@ impl Registry {
             self.groups.remove_port(guid);
             self.subscriptions.remove_port(guid);
             self.services.remove_port(guid);
+            self.aliases.remove_port(guid);
         }
     }
 

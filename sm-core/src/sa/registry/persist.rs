@@ -8,6 +8,7 @@
 use mad::transport::{Address, GlobalRoute};
 use mad::types::{Gid, Guid, QKey, Qpn, ServiceLevel, Timestamp};
 use mad::wire::sa::{InformInfo, JoinState, McMemberRecord, ServiceRecord};
+use mad::wire::smp::GuidInfo;
 use zerocopy::big_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -15,6 +16,7 @@ use super::groups::{Group, GroupTraits, Membership};
 use super::services::Service;
 use super::subscriptions::{Subscription, SubscriptionId};
 use super::{Registry, member_record};
+use crate::aliases::AliasBlock;
 use crate::store::{Change, Entries, Epoch, Key, Kind};
 
 /// [`Kind::Group`], by MGID.
@@ -25,13 +27,21 @@ struct GroupEntry {
     permanent: u8,
 }
 
-/// [`Kind::Member`], by MGID and PortGUID.
+/// [`Kind::Member`], by MGID and the GUID of the PortGID. Earlier versions have no `port`: it is that GUID then.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct MemberEntry {
     port_gid: U128,
     join_state: u8,
     proxy: u8,
+    port: U64,
+}
+
+/// [`Kind::Aliases`], by PortGUID and block; the entries are those of GUIDInfo.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct AliasEntry {
+    guids: [U64; GuidInfo::PER_BLOCK],
 }
 
 /// [`Kind::Service`], by ServiceID, ServiceGID and ServiceP_Key.
@@ -89,13 +99,18 @@ impl Registry {
             let key = Key::new(Kind::Subscription, id.0.to_be_bytes().to_vec());
             changes.push(Change { key, value: subscription.map(subscription_value) });
         }
+        for (port, block) in self.aliases.take_changed() {
+            let value = alias_value(&self.aliases.table().block(port, block));
+            changes.push(Change { key: alias_key(port, block), value: Some(value) });
+        }
         changes
     }
 
     /// Replaces everything by what was kept. Entries of other kinds are passed over; leases that ended meanwhile end at
     /// once. Returns how many entries could not be used.
     pub fn restore(&mut self, entries: &Entries, epoch: Epoch, now: Timestamp) -> usize {
-        *self = Self { groups: self.groups.successor(), ..Self::default() };
+        *self =
+            Self { groups: self.groups.successor(), aliases: self.aliases.successor(), ..Self::default() };
         // In order of kinds: groups come before their members.
         let refused = entries.iter().filter(|(key, value)| self.put_back(key, value, epoch) == Some(false));
         let refused = refused.count();
@@ -113,6 +128,8 @@ impl Registry {
             Kind::Subscription => subscription_of(&key.id, value)
                 .map(|(id, subscription)| self.subscriptions.insert(id, subscription))
                 .is_some(),
+            Kind::Aliases => aliases_of(&key.id, value)
+                .is_some_and(|(port, block, guids)| self.aliases.restore(port, block, guids)),
             _ => return None,
         })
     }
@@ -149,21 +166,46 @@ fn group_of(value: &[u8]) -> Option<Group> {
 }
 
 fn member_value(member: &Membership) -> Vec<u8> {
-    let Membership { join_state, gid, proxy } = *member;
-    let entry = MemberEntry { port_gid: U128::new(gid.0), join_state: join_state.0, proxy: u8::from(proxy) };
+    let Membership { port, join_state, gid, proxy } = *member;
+    let entry = MemberEntry {
+        port_gid: U128::new(gid.0),
+        join_state: join_state.0,
+        proxy: u8::from(proxy),
+        port: U64::new(port.0),
+    };
     entry.as_bytes().to_vec()
 }
 
 fn member_of(id: &[u8], value: &[u8]) -> Option<(Gid, Guid, Membership)> {
     let (mgid, rest) = U128::read_from_prefix(id).ok()?;
     let guid = U64::read_from_bytes(rest).ok()?;
-    let entry = MemberEntry::read_from_bytes(value).ok()?;
+    let mut whole = value.to_vec();
+    if value.len() + size_of::<U64>() == size_of::<MemberEntry>() {
+        whole.extend(guid.as_bytes());
+    }
+    let entry = MemberEntry::read_from_bytes(&whole).ok()?;
     let member = Membership {
+        port: Guid(entry.port.get()),
         join_state: JoinState(entry.join_state),
         gid: Gid(entry.port_gid.get()),
         proxy: entry.proxy != 0,
     };
     Some((Gid(mgid.get()), Guid(guid.get()), member))
+}
+
+fn alias_key(port: Guid, block: u8) -> Key {
+    Key::new(Kind::Aliases, [&port.0.to_be_bytes()[..], &[block]].concat())
+}
+
+fn alias_value(guids: &AliasBlock) -> Vec<u8> {
+    AliasEntry { guids: guids.map(|guid| U64::new(guid.0)) }.as_bytes().to_vec()
+}
+
+fn aliases_of(id: &[u8], value: &[u8]) -> Option<(Guid, u8, AliasBlock)> {
+    let (port, rest) = U64::read_from_prefix(id).ok()?;
+    let &[block] = rest else { return None };
+    let entry = AliasEntry::read_from_bytes(value).ok()?;
+    Some((Guid(port.get()), block, entry.guids.map(|guid| Guid(guid.get()))))
 }
 
 fn service_value(service: &Service, epoch: Epoch) -> Vec<u8> {

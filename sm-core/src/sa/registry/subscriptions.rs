@@ -122,7 +122,7 @@ impl Subscriptions {
         issuer: Gid,
     ) -> impl Iterator<Item = (SubscriptionId, &'a Subscription)> {
         self.iter().filter(move |(_, subscription)| {
-            wants(&subscription.inform, notice, issuer) && may_hear(snapshot, subscription, notice)
+            wants(snapshot, &subscription.inform, notice, issuer) && may_hear(snapshot, subscription, notice)
         })
     }
 
@@ -198,9 +198,10 @@ fn names_security_trap(inform: &InformInfo) -> bool {
 }
 
 /// Whether a subscription covers a notice.
-fn wants(inform: &InformInfo, notice: &Notice, issuer: Gid) -> bool {
+fn wants(snapshot: &Snapshot, inform: &InformInfo, notice: &Notice, issuer: Gid) -> bool {
     let issuer_fits = match inform.gid() {
-        Some(gid) => gid == issuer,
+        // A port is the same by whichever of its GIDs.
+        Some(gid) => gid == issuer || snapshot.port_by_gid(gid).map(|p| snapshot.gid_of(p)) == Some(issuer),
         None if inform.lid_range_begin.get() == InformInfo::ALL => true,
         None => {
             let (begin, end) = (inform.lid_range_begin.get(), inform.lid_range_end.get());

@@ -1,3 +1,4 @@
+mod aliases;
 mod bad_input;
 
 use std::time::Duration;

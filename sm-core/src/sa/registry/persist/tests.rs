@@ -1,10 +1,14 @@
 //! Entries put back are what was registered.
 
+use std::collections::BTreeMap;
+
 use mad::types::Timestamp;
+use mad::wire::sa::GuidInfoRecord;
 use proptest::prelude::*;
 use std::time::Duration;
 
 use super::*;
+use crate::sa::records::Context;
 use crate::sa::registry::MemberRequest;
 use crate::snapshot::{EndPort, Snapshot};
 use crate::testing::{Tree, freeze};
@@ -59,13 +63,21 @@ fn act(
         path_bits: 1,
         ..Address::gsi(port.lid.get(), ServiceLevel(2))
     };
-    match kind % 8 {
+    let context = Context { snapshot, requester: port, trusted: false };
+    let mut wanted = <GuidInfoRecord as zerocopy::FromZeros>::new_zeroed();
+    wanted.lid.set(port.lid.get());
+    wanted.guid_info.guids.iter_mut().for_each(|guid| guid.set(u64::from(group % 8)));
+    let places = GuidInfoRecord::LID | GuidInfoRecord::BLOCK_NUM | GuidInfoRecord::GUID_0 << (1 + bits % 7);
+    match kind % 10 {
         0..=2 => drop(registry.groups.join(snapshot, port, &member).map(drop)),
         3 => drop(registry.groups.leave(snapshot, port, &member)),
         4 => drop(registry.services.set(snapshot, port, &service, named, now)),
         5 => drop(registry.services.delete(port, &service, named)),
         6 => drop(registry.subscriptions.set(port, address, &inform, false, now)),
+        7 => drop(registry.aliases.set(&context, &registry.groups, &wanted, places)),
+        8 => drop(registry.aliases.delete(&context, &registry.groups, &wanted, places)),
         _ => {
+            registry.aliases.remove_port(port.guid);
             registry.groups.remove_port(port.guid);
             registry.services.remove_port(port.guid);
             registry.subscriptions.remove_port(port.guid);
@@ -79,7 +91,8 @@ fn seen(registry: &Registry, now: Timestamp) -> impl PartialEq + std::fmt::Debug
     let services: Vec<ServiceRecord> = registry.services.records(now).collect();
     let subscriptions: Vec<_> =
         registry.subscriptions.iter().map(|(id, s)| (id, s.address, s.port, s.inform)).collect();
-    (groups, services, subscriptions)
+    let aliases: BTreeMap<Guid, Guid> = registry.aliases.table().iter().collect();
+    (groups, services, subscriptions, aliases)
 }
 
 proptest! {
@@ -109,6 +122,13 @@ proptest! {
         registry.expire(now + Duration::from_secs(away));
         prop_assert_eq!(seen(&again, Timestamp::ZERO), seen(&registry, now + Duration::from_secs(away)));
         prop_assert_eq!(again.groups.demand().groups, registry.groups.demand().groups);
+        for n in 0..6 {
+            let blocks = |registry: &Registry| {
+                let table = registry.aliases.table();
+                table.blocks_of(host(&snapshot, n).guid).map(|(n, guids)| (n, *guids)).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(blocks(&again), blocks(&registry), "emptied ones too: ports are told so");
+        }
         for change in again.take_changes(later) {
             prop_assert!(change.value.is_none(), "only ended leases are changes: {:?}", change);
         }
@@ -116,10 +136,27 @@ proptest! {
 
     /// Bytes of whatever kind are refused, not obeyed, and never panic.
     #[test]
-    fn damaged_entries_are_refused(kind in 1..=6_u8, id in prop::collection::vec(any::<u8>(), 0..40), value in prop::collection::vec(any::<u8>(), 0..260)) {
+    fn damaged_entries_are_refused(kind in 1..=7_u8, id in prop::collection::vec(any::<u8>(), 0..40), value in prop::collection::vec(any::<u8>(), 0..260)) {
         let kind = Kind::from_number(kind).unwrap();
         let entries = Entries::from([(Key::new(kind, id), value)]);
         let mut registry = Registry::default();
         prop_assert!(registry.restore(&entries, EPOCH, Timestamp::ZERO) <= 1);
     }
+}
+
+/// Members as they were kept before aliases could join: known by their PortGUID.
+#[test]
+fn members_of_earlier_versions_are_put_back() {
+    let snapshot = freeze(TREE.fabric());
+    let mut registry = Registry::default();
+    act(&mut registry, &snapshot, (1, 0, 0, 1), Timestamp::ZERO);
+    let mut entries = Entries::new();
+    registry.take_changes(EPOCH).into_iter().for_each(|change| change.apply_to(&mut entries));
+    let members = entries.iter_mut().filter(|(key, _)| key.kind == Kind::Member);
+    for (_, value) in members {
+        value.truncate(value.len() - size_of::<U64>());
+    }
+    let mut again = Registry::default();
+    assert_eq!(again.restore(&entries, EPOCH, Timestamp::ZERO), 0);
+    assert_eq!(seen(&again, Timestamp::ZERO), seen(&registry, Timestamp::ZERO));
 }
