@@ -76,12 +76,17 @@ impl Manager {
     /// Waits until it stands by, with a copy of the master's state where its kind keeps one.
     pub(crate) fn wait_until_it_follows(&self, fabric: &Fabric) {
         wait_for(&format!("{:?} on {} stands by", self.kind, self.device), || {
-            let (_, text) = shell(&format!("sminfo {} {}", fabric.hosts[2].options(), self.lid(fabric)));
+            let text = self.sminfo(fabric);
             let stands_by = text.contains("SMINFO_STANDBY");
             let follows = self.kind != Kind::Rsm
                 || self.said()[self.began..].contains("copy of the master's state is complete");
             if stands_by && follows { Ok(()) } else { Err(format!("{text}{}", &self.said()[self.began..])) }
         });
+    }
+
+    /// What it tells of itself on the wire.
+    pub(crate) fn sminfo(&self, fabric: &Fabric) -> String {
+        shell(&format!("sminfo {} {}", fabric.hosts[2].options(), self.lid(fabric))).1
     }
 
     fn lid(&self, fabric: &Fabric) -> u16 {
