@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 /// How long a program may take before it counts as hung. Generous: the machine is shared.
-const LIMIT: Duration = Duration::from_secs(240);
+pub(crate) const LIMIT: Duration = Duration::from_secs(240);
 
 /// What a program said.
 #[derive(Debug)]
@@ -48,10 +48,6 @@ impl Running {
                 panic!("{program}: {e}; the README's second command installs what tests need")
             });
         Self { program, child, out, err }
-    }
-
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
     }
 
     pub(crate) fn out(&self) -> String {
