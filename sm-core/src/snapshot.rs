@@ -30,6 +30,8 @@ pub struct SmFacts {
     pub priority: u8,
     /// SMInfo state code: 0 not active, 1 discovering, 2 standby, 3 master.
     pub state: u8,
+    /// ActCount of the moment when this picture was made.
+    pub act_count: u32,
     /// SM_Key, shown to trusted requesters only.
     pub sm_key: u64,
     /// Subnet prefix of all GIDs.

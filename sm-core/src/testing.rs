@@ -119,6 +119,7 @@ pub fn freeze(fabric: Fabric) -> Snapshot {
         lid: fabric.port(local).unwrap().lid.unwrap(),
         priority: 5,
         state: 3,
+        act_count: 7,
         sm_key: 0,
         gid_prefix: Gid::DEFAULT_PREFIX,
         subnet_timeout: 18,

@@ -1,6 +1,7 @@
 //! Doing what the state machine wants done.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
@@ -31,6 +32,8 @@ pub(super) struct Performer<'a> {
     /// The other end of it: what was not taken over yet is dropped for what comes later.
     pub(super) superseded: Receiver<Entries>,
     pub(super) hooks: Hooks<'a>,
+    /// For whoever tells it in SMInfoRecord.
+    pub(super) act_count: Arc<AtomicU32>,
     pub(super) log: Log,
     pub(super) start: Instant,
     /// The last round's report, taken by whoever waits for it.
@@ -44,6 +47,7 @@ impl Performer<'_> {
 
     /// Performs actions until there are none.
     pub(super) fn drain(&mut self, sm: &mut Sm) -> Result<(), DaemonError> {
+        self.act_count.store(sm.act_count(), Ordering::Relaxed);
         while let Some(action) = sm.poll_action(self.now()) {
             match action {
                 Action::Send(datagram, timeout) => {

@@ -1,6 +1,7 @@
 //! The loop around the state machine.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -90,6 +91,7 @@ impl<'a> Daemon<'a> {
         let (notices_in, notices) = bounded(NOTICES);
         let (wishes_in, wishes) = bounded(1);
         let (restores, restored_in) = bounded(RESTORES);
+        let act_count = Arc::new(AtomicU32::new(0));
         let _ = restores.send(registrations);
         let channels = Channels {
             queries: receiver.queries.clone(),
@@ -97,6 +99,7 @@ impl<'a> Daemon<'a> {
             wishes: wishes_in,
             restores: restored_in.clone(),
             keeper: keeper.jobs(),
+            act_count: Arc::clone(&act_count),
             epoch: epoch(start),
             start,
         };
@@ -119,6 +122,7 @@ impl<'a> Daemon<'a> {
                 superseded: restored_in,
                 hooks,
                 log: Log::default(),
+                act_count,
                 start,
                 report: None,
             },

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use mad::wire::smp::Notice;
 
 use super::DaemonError;
 use super::keeper::Job;
+use super::log::Counters;
 use super::sa_workers::Workers;
 use super::unwritten::Unwritten;
 use crate::sa::{Server, ServerConfig, Wish};
@@ -41,6 +42,8 @@ pub(super) struct Channels {
     pub(super) restores: Receiver<Entries>,
     /// Where changed registrations are kept.
     pub(super) keeper: Sender<Job>,
+    /// ActCount of the subnet manager.
+    pub(super) act_count: Arc<AtomicU32>,
     /// UNIX time of the start.
     pub(super) epoch: Epoch,
     /// The start of the run.
@@ -111,6 +114,7 @@ impl Work {
 
     fn run(self, mut server: Server) {
         let (mut told, mut more, mut unwritten) = (Told::default(), false, Unwritten::default());
+        let mut counters = Counters::default();
         while !self.stop.load(Ordering::Acquire) {
             let idle = server.deadline().map_or(TURN, |at| (at - self.now()).min(TURN));
             let wait =
@@ -135,6 +139,7 @@ impl Work {
             if let Some(snapshot) = self.picture(&mut server) {
                 server.set_snapshot(&snapshot, self.now());
             }
+            server.set_act_count(self.channels.act_count.load(Ordering::Relaxed));
             for notice in self.channels.notices.try_iter().take(BATCH) {
                 server.notice(&notice);
             }
@@ -144,7 +149,9 @@ impl Work {
             self.send_all(&unwritten.take_written());
             more = self.send(&mut server, &mut unwritten);
             self.wish(&mut server, &mut told);
+            counters.tell_sometimes(&server, self.now());
         }
+        counters.tell(&server);
     }
 
     /// Sends a batch of answers. Whether there are more: then queries are taken in between, so that those beyond the

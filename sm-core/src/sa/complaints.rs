@@ -47,6 +47,19 @@ impl Complaint {
         })
     }
 
+    /// One word for it, where it is counted.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Version => "version",
+            Self::Method => "method",
+            Self::Attribute => "attribute",
+            Self::Field => "field",
+            Self::Denied => "denied",
+            Self::Key => "key",
+            Self::Segments => "segments",
+        }
+    }
+
     const fn in_words(self) -> &'static str {
         match self {
             Self::Version => "not of version 2 of the class",

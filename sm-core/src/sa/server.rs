@@ -8,7 +8,7 @@ use mad::rmpp::{Direction, Event, Peer, Rmpp, RmppConfig, SendError};
 use mad::transport::{Address, Datagram};
 use mad::types::{Gid, Guid, Qpn, Timestamp};
 use mad::wire::rmpp::RmppType;
-use mad::wire::sa::{GuidInfoRecord, SaMad};
+use mad::wire::sa::{GuidInfoRecord, SaMad, SmInfoRecord};
 use mad::wire::smp::{GidData, Notice, NoticeType};
 use mad::wire::{Attribute, Method, MgmtClass, Status};
 
@@ -95,6 +95,8 @@ pub struct Server {
     computing: Vec<Request>,
     /// Nodes whose tables are to be read for them.
     unread: BTreeSet<Guid>,
+    /// ActCount of the subnet manager.
+    act_count: u32,
     statistics: ServerStatistics,
     complaints: Complaints,
 }
@@ -122,6 +124,7 @@ impl Server {
             heavy: FairQueue::new(config.queue, config.queue_per_requester),
             computing: Vec::new(),
             unread: BTreeSet::new(),
+            act_count: 0,
             statistics: ServerStatistics::default(),
             complaints: Complaints::default(),
         }
@@ -135,6 +138,11 @@ impl Server {
     /// Bad requests of a kind so far.
     pub const fn complaints(&self, of: Complaint) -> u64 {
         self.complaints.count(of)
+    }
+
+    /// Tells what the subnet manager's ActCount is by now.
+    pub const fn set_act_count(&mut self, count: u32) {
+        self.act_count = count;
     }
 
     /// Requests that wait for their answer.
@@ -240,12 +248,18 @@ impl Server {
     /// The same for a request. One that changes aliases needs none of them, and who holds none lets the table be changed in
     /// place.
     fn picture_for(&mut self, request: &Request) -> Option<Arc<Snapshot>> {
-        let method = request.mad.header.method();
-        if request.mad.header.attribute_id.get() != GuidInfoRecord::ID || method == Method::GET {
-            return self.picture();
+        match (request.mad.header.attribute_id.get(), request.mad.header.method()) {
+            (GuidInfoRecord::ID, Method::SET | Method::DELETE) => {
+                self.picture = None;
+                self.snapshot.clone()
+            }
+            (SmInfoRecord::ID, _) => {
+                let mut snapshot = (*self.picture()?).clone();
+                snapshot.sm.act_count = self.act_count;
+                Some(Arc::new(snapshot))
+            }
+            _ => self.picture(),
         }
-        self.picture = None;
-        self.snapshot.clone()
     }
 
     /// The next request for a long table, and the picture to answer it from by [`answer`](super::answer()), in another

@@ -14,7 +14,7 @@ use mad::wire::{Attribute, Mad, Method, MgmtClass, Status};
 
 use routing::fabric::PortRef;
 
-use super::{Action, Sm, Token};
+use super::{Action, Phase, Sm, Token};
 use crate::observed::Observed;
 use crate::request::{Answer, SmpRequest};
 
@@ -30,7 +30,10 @@ impl Sm {
             (Method::TRAP, Notice::ID) => self.trap(datagram),
             (Method::GET, SmInfo::ID) => {
                 let info = self.sm_info();
-                self.reply(datagram, Status::OK, |data| info.encode(data));
+                // Nobody is called 0. Whoever asked before we know who we are asks again.
+                if info.guid().is_some() {
+                    self.reply(datagram, Status::OK, |data| info.encode(data));
+                }
                 self.asked_by(datagram, now);
             }
             (Method::SET, SmInfo::ID) => self.controlled(datagram, now),
@@ -77,11 +80,17 @@ impl Sm {
     /// What we say of ourselves. The SM_Key is shown to nobody: there is no list of trusted managers yet (B64).
     pub(super) fn sm_info(&self) -> SmInfo {
         let mut info = SmInfo::zeroed();
-        info.guid.set(self.own.guid.0);
+        info.guid.set(self.own_guid().0);
         info.act_count.set(self.act_count);
         info.set_priority(self.settings.priority);
         info.set_state_raw(self.sm_state().to_wire());
         info
+    }
+
+    /// PortGUID of our port; before the end of the first sweep as that has found it.
+    fn own_guid(&self) -> Guid {
+        let swept = || if let Phase::Sweeping(sweep) = &self.phase { sweep.own_guid() } else { None };
+        if self.own.guid.is_some() { self.own.guid } else { swept().unwrap_or_default() }
     }
 
     /// Answers a request by the way that it came.

@@ -316,6 +316,11 @@ impl Sm {
         self.snapshot.as_ref()
     }
 
+    /// Counts up with what it does, as SMInfo tells.
+    pub const fn act_count(&self) -> u32 {
+        self.act_count
+    }
+
     /// Traps that came.
     pub const fn traps(&self) -> u64 {
         self.traps

@@ -391,6 +391,7 @@ impl Sm {
             lid,
             priority: self.settings.priority,
             state: self.sm_state().to_wire(),
+            act_count: self.act_count,
             sm_key: self.settings.sm_key,
             gid_prefix: self.settings.plan.subnet_prefix,
             subnet_timeout: self.settings.plan.subnet_timeout,

@@ -27,6 +27,7 @@ use routing::fabric::{NodeId, PortRef};
 
 use crate::aliases::AliasTable;
 use crate::observed::{Finding, FindingKind, Observed, PortTable};
+use crate::plan::own_end;
 use crate::request::{Answer, SmpRequest};
 
 pub use outcome::{FoundTable, SweepError, SweepResult};
@@ -320,7 +321,9 @@ impl Sweep {
             }
             What::Manager((guid, _)) => {
                 let mut request = SmpRequest::get::<SmInfo>(self.path(guid)?, guid, 0);
-                if let Some(info) = &self.settings.introduction {
+                if let Some(mut info) = self.settings.introduction {
+                    // Not known when the first sweep begins.
+                    info.guid.set(self.own_guid().unwrap_or_default().0);
                     let whole = info.encode(&mut request.data);
                     debug_assert!(whole, "SMInfo has 21 bytes");
                 }
@@ -340,6 +343,12 @@ impl Sweep {
         let text = format!("what is behind {} is more than 63 hops away", self.place_name(end));
         self.finding(FindingKind::TooFar, path, text);
         None
+    }
+
+    /// PortGUID of our own port, once our node has told it.
+    pub(crate) fn own_guid(&self) -> Option<Guid> {
+        let observed = self.observed()?;
+        observed.fabric.port(own_end(observed)).map(|port| port.guid).filter(|guid| guid.is_some())
     }
 
     fn observed(&self) -> Option<&Observed> {

@@ -24,6 +24,19 @@ fn two(first: u8, second: u8) -> (Rig, AgentId) {
     (rig, other)
 }
 
+/// Managers that start together ask each other before either has seen the fabric: each knows its own name already.
+#[test]
+fn managers_that_start_together_say_who_they_are() {
+    let mut rig = Rig::with(&tree(3, 2, 4), Default::default(), priority(5), |_| ());
+    let other = attach(&mut rig.world, "H9", priority(3), Default::default());
+    rig.run(Duration::from_secs(30));
+    let reports = [rig.sm, other].map(|id| rig.world.agent::<SmAgent>(id).unwrap().0.reports.clone());
+    let said = reports.iter().flatten().flat_map(|report| report.findings.iter().chain(&report.failures));
+    let names: Vec<&String> = said.filter(|text| text.contains("calls itself")).collect();
+    assert!(names.is_empty(), "{names:?}");
+    assert_eq!((rig.role(), role(&rig.world, other)), (Role::Master, Role::Standby));
+}
+
 #[test]
 fn the_second_one_stands_by_and_sends_no_set() {
     let (mut rig, other) = two(5, 3);

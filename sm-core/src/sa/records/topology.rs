@@ -118,6 +118,7 @@ impl Served for SmInfoRecord {
         info.guid.set(sm.guid.0);
         info.set_priority(sm.priority);
         info.set_state_raw(sm.state);
+        info.act_count.set(sm.act_count);
         if context.trusted {
             info.sm_key.set(sm.sm_key);
         }

@@ -450,3 +450,16 @@ fn b51_queries_of_many_gids() {
     assert_eq!(message.head.header.method(), Method::GET_MULTI_RESP);
     assert_eq!(message.data.len(), 127 * PathRecord::TABLE_LEN);
 }
+
+/// ActCount is that of the moment, not that of the picture.
+#[test]
+fn the_managers_own_act_count_goes_on() {
+    let snapshot = snapshot();
+    let mut server = Server::new(ServerConfig::default());
+    for (tid, count) in [(1, 11), (2, 12)] {
+        server.set_act_count(count);
+        let mad = request(Method::GET, &SmInfoRecord::new_zeroed(), 0, tid);
+        let reply = ask(&mut server, &snapshot, 1, mad, at(tid));
+        assert_eq!(SmInfoRecord::decode(&reply.data).unwrap().sm_info.act_count.get(), count);
+    }
+}
