@@ -5,7 +5,7 @@ use crate::emulator::Emulator;
 use crate::fabric::bring_up;
 use crate::harness::Harness;
 use crate::net::Net;
-use crate::program::{Running, Said};
+use crate::program::{Running, Said, wait_until};
 use crate::sim::Sim;
 
 /// The figures of a run that went well.
@@ -69,4 +69,29 @@ fn what_goes_wrong_is_one_line_and_not_success() {
         assert_eq!(said.code, Some(2), "{args:?}: {said:?}");
         assert!(said.err.contains(allowed), "{args:?}: {said:?}");
     }
+}
+
+/// SIGTERM while five hosts ask as fast as they can (B71): what was acknowledged is kept, the port is no subnet manager's any
+/// more, and the next run goes on.
+#[test]
+fn b71_it_ends_well_under_load() {
+    let emulator = Emulator::start(Net::own("tree36.net"));
+    let manager = bring_up(&emulator, "H0", &[]);
+    let is_sm = || emulator.run("H0", "smpquery", &["-D", "portinfo", "0", "1"]).ok().contains("IsSM\n");
+    assert!(is_sm());
+    let binary = env!("CARGO_BIN_EXE_rsm");
+    let args = ["load", "mixed", "--window=64", "--seconds=600", "--timeout=200", "--retries=0", "--json"];
+    let clients: Vec<Running> =
+        ["H1", "H2", "H3", "H4", "H5"].iter().map(|host| emulator.spawn(host, binary, &args)).collect();
+    let services = || emulator.run("H6", "saquery", &["SR"]).ok().matches("ServiceRecord").count();
+    wait_until("services are registered", || services() > 0);
+    let said = manager.stop();
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(!said.err.contains("ERROR"), "{}", said.err);
+    assert!(!is_sm());
+    // Who asks is not held up by who left.
+    drop(clients);
+    let again = bring_up(&emulator, "H0", &[]);
+    assert!(services() > 0, "what was registered when it ended is still there");
+    assert_eq!(again.stop().code, Some(0));
 }

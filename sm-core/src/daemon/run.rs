@@ -233,10 +233,11 @@ impl<'a> Daemon<'a> {
         }
     }
 
-    /// Ends the threads; the IsSM bit goes last, when nobody answers any more (B71).
+    /// Ends the threads: first nothing is taken in any more, then what was is answered, then the state is written. The IsSM bit
+    /// goes last (B71).
     fn finish(mut self) {
-        let (gone, _) = bounded(1);
-        self.performer.planner = gone;
+        let Performer { planner, keeper, mut hooks, .. } = self.performer;
+        drop(planner);
         drop(self.plans);
         if let Some(planner) = self.planner.take() {
             // A plan under way is not waited for: its result has nowhere to go.
@@ -247,7 +248,8 @@ impl<'a> Daemon<'a> {
         // Its end is the end of the queries, so that the thread that answers them does not wait for another.
         drop(self.receiver);
         drop(self.sa.take());
-        if let Err(error) = (self.performer.hooks.is_sm)(false) {
+        drop(keeper);
+        if let Err(error) = (hooks.is_sm)(false) {
             tracing::error!(%error, "the port's IsSM bit can't be changed");
         }
     }

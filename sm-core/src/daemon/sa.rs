@@ -27,6 +27,8 @@ const TAKEN_IN: usize = 64;
 /// Answers sent before queries are taken in again.
 const BATCH: usize = 256;
 const TURN: Duration = Duration::from_millis(200);
+/// How long answers are sent after the last query was taken in.
+const END: Duration = Duration::from_secs(1);
 /// How long the device waits for the answer to a Report.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -123,7 +125,7 @@ impl Work {
                 recv(unwritten.next()) -> _ => {}
                 recv(self.channels.queries) -> batch => match batch {
                     Ok(batch) => self.take(&mut server, &batch),
-                    Err(_) => return,
+                    Err(_) => break,
                 },
                 recv(self.workers.done) -> done => if let Ok((request, answer)) = done {
                     server.computed(&request, answer, self.now());
@@ -151,7 +153,23 @@ impl Work {
             self.wish(&mut server, &mut told);
             counters.tell_sometimes(&server, self.now());
         }
+        self.finish(&mut server, &mut unwritten);
         counters.tell(&server);
+    }
+
+    /// Nothing is taken in any more: what was, is answered, as far as [`END`] allows; long tables under way are left out.
+    fn finish(&self, server: &mut Server, unwritten: &mut Unwritten) {
+        let end = Instant::now() + END;
+        for batch in self.channels.queries.try_iter() {
+            self.take(server, &batch);
+        }
+        while self.send(server, unwritten) && Instant::now() < end {}
+        while let Some(patience) = unwritten.patience()
+            && Instant::now() < end
+        {
+            let _ = unwritten.next().recv_timeout(patience.min(END));
+            self.send_all(&unwritten.take_written());
+        }
     }
 
     /// Sends a batch of answers. Whether there are more: then queries are taken in between, so that those beyond the
