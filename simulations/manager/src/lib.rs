@@ -1,41 +1,72 @@
-//! The subnet manager's state machine as an agent of the simulated world: one thread, virtual time, nothing random.
+//! The subnet manager as an agent of the simulated world: its state machine, subnet administration, the state that it keeps and
+//! mirrors; one thread, virtual time, nothing random.
 //!
-//! A crate of its own, since `simulations` knows of subnet managers only that they are agents. Planning takes no virtual
-//! time.
+//! A crate of its own, since `simulations` knows of subnet managers only that they are agents. Planning, answering and
+//! writing take no virtual time.
 #![forbid(unsafe_code)]
 
+mod administration;
+mod state;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
 use mad::transport::Datagram;
 use mad::types::Timestamp;
-use mad::wire::{Mad, MgmtClass};
+use mad::wire::vendor::mirror;
+use mad::wire::{Mad, Method, MgmtClass};
 use simulations::scenario::ManagerSpec;
-use simulations::world::{Agent, AgentId, AgentOutput, End, World};
+use simulations::world::{Agent, AgentId, AgentOutput, End, Registration, World};
 use sm_core::config::Config;
+use sm_core::replication::Secret;
 use sm_core::settings::SmSettings;
-use sm_core::sm::{Event, Inline, Output, Report, Role, Sm};
-use sm_core::store::Restored;
+use sm_core::sm::{Action, Event, Inline, Report, Role, Sm};
+use sm_core::store::{Entries, Kind, Restored, typed};
 
-/// A subnet manager on a port; it remembers nothing of an earlier life.
+use administration::Administration;
+use state::{Disk, Part, State};
+
+/// A subnet manager on a port.
 pub struct Manager {
     machine: Inline,
     priority: u8,
+    administration: Administration,
+    state: State,
+    outgoing: VecDeque<AgentOutput>,
 }
 
 impl Manager {
-    /// A manager that has seen nothing yet.
+    /// A manager that has seen nothing yet and remembers nothing.
     pub fn new(settings: SmSettings) -> Self {
-        let priority = settings.priority;
-        Self { machine: Inline::new(Sm::new(settings, Restored::default(), false, 1)), priority }
+        Self::with(settings, State::new(None, None, 0))
     }
 
-    /// The manager that a scenario asks for, as [`simulations::scenario::run`] takes it.
-    ///
-    /// # Errors
-    /// Its configuration can't be meant.
-    pub fn of_scenario(spec: &ManagerSpec, _now: Timestamp) -> Result<Box<dyn Agent>, String> {
-        let settings = settings(&spec.config.to_string())?;
-        Ok(Box::new(Self::new(SmSettings { priority: spec.priority, ..settings })))
+    fn with(settings: SmSettings, state: State) -> Self {
+        let priority = settings.priority;
+        let restored = Restored::of(state.entries());
+        Self {
+            machine: Inline::new(Sm::new(settings, restored, false, 1)),
+            priority,
+            administration: Administration::new(state.entries().clone()),
+            state,
+            outgoing: VecDeque::new(),
+        }
+    }
+
+    /// Makes the managers that a scenario asks for, as [`simulations::scenario::run`] takes it, and keeps their state
+    /// directories from one life to the next. Refused is a configuration that can't be meant, and a secret that is too short.
+    pub fn of_scenario() -> impl FnMut(&ManagerSpec, Timestamp) -> Result<Box<dyn Agent>, String> {
+        let mut disks: BTreeMap<String, Disk> = BTreeMap::new();
+        let mut life = 0;
+        move |spec, _now| {
+            let settings = settings(&spec.config.to_string())?;
+            let short = || format!("a secret needs {} bytes or more", Secret::LEAST);
+            let secret = spec.secret.as_ref().map(|text| Secret::new(text.as_bytes()).ok_or_else(short));
+            let disk = spec.store.then(|| Disk::clone(disks.entry(spec.node.clone()).or_default()));
+            life += 1;
+            let state = State::new(disk, secret.transpose()?, life);
+            Ok(Box::new(Self::with(SmSettings { priority: spec.priority, ..settings }, state)))
+        }
     }
 
     /// Puts a manager on port 1 of a host, given by name or GUID; `None` when there is no such host.
@@ -53,6 +84,58 @@ impl Manager {
     pub fn reports(&self) -> &[Report] {
         &self.machine.reports
     }
+
+    /// Does what the state machine wants done.
+    fn perform(&mut self, action: Action, now: Timestamp) {
+        match action {
+            Action::Send(datagram, _) => self.outgoing.push_back(AgentOutput::Send(datagram)),
+            Action::SetIsSm(on) => self.outgoing.push_back(AgentOutput::IsSm(on)),
+            Action::Publish(picture) => self.administration.publish(picture, now),
+            Action::Withdraw => self.administration.withdraw(),
+            Action::SaveLids(lids) => self.state.replace(Kind::Lids, &typed::lid_entries(&lids)),
+            Action::SaveQuirks(quirks) => self.state.replace(Kind::NotKept, &typed::quirk_entries(&quirks)),
+            Action::AnotherFabric => {
+                self.state.set_aside();
+                self.administration.restore(Entries::new());
+            }
+            Action::Notice(notice) => self.administration.notice(&notice),
+            // Both are the machine's own.
+            Action::Plan(_) | Action::Report(_) => {}
+        }
+    }
+
+    /// Tells whoever keeps the state what the manager is; a standby that takes over goes on with its copy.
+    fn follow_role(&mut self, now: Timestamp) {
+        let part = match self.role() {
+            Role::Master => Part::Master,
+            Role::Standby => Part::Standby(self.machine.sm.master_lid()),
+            Role::Discovering | Role::NotActive => Part::None,
+        };
+        let before = self.state.part;
+        if part == before {
+            return;
+        }
+        let stands_by = |part| matches!(part, Part::Standby(_));
+        if stands_by(before) && !stands_by(part) && self.state.is_complete(now) {
+            let copy = self.state.entries().clone();
+            self.machine.handle(Event::Mirrored(Box::new(Restored::of(&copy))), now);
+            self.administration.restore(copy);
+        }
+        self.state.play(part, now);
+    }
+
+    /// Lets everybody but the state machine have its turn; whether there is anything new for the machine.
+    fn turn(&mut self, now: Timestamp) -> bool {
+        self.follow_role(now);
+        let (changes, answers) = self.administration.turn(now);
+        // Written before anybody is told.
+        self.state.change(changes);
+        let mirrored = self.state.turn(now);
+        self.outgoing.extend(answers.into_iter().chain(mirrored).map(AgentOutput::Send));
+        let Some(wish) = self.administration.wish(now) else { return false };
+        self.machine.handle(wish.into(), now);
+        true
+    }
 }
 
 /// The settings that a configuration file makes.
@@ -63,7 +146,11 @@ fn settings(text: &str) -> Result<SmSettings, String> {
 
 impl Agent for Manager {
     fn accepts(&self, mad: &Mad) -> bool {
-        matches!(mad.header.mgmt_class(), MgmtClass::SUBN_DR | MgmtClass::SUBN_LID)
+        match mad.header.mgmt_class() {
+            // Reports are for clients.
+            MgmtClass::SUBN_ADM => mad.header.method() != Method::REPORT,
+            class => matches!(class, MgmtClass::SUBN_DR | MgmtClass::SUBN_LID) || class == mirror::CLASS,
+        }
     }
 
     fn is_master(&self) -> bool {
@@ -71,7 +158,11 @@ impl Agent for Manager {
     }
 
     fn is_settled(&self) -> bool {
-        self.machine.sm.is_settled()
+        self.machine.sm.is_settled() && !self.administration.wants_to_tell()
+    }
+
+    fn holds(&self, registration: &Registration) -> bool {
+        self.is_master() && self.administration.holds(registration)
     }
 
     fn configure(&mut self, text: &str, now: Timestamp) -> Result<(), String> {
@@ -81,17 +172,28 @@ impl Agent for Manager {
     }
 
     fn receive(&mut self, datagram: Datagram, now: Timestamp) {
-        self.machine.receive(datagram, now);
+        match datagram.mad.header.mgmt_class() {
+            MgmtClass::SUBN_ADM => self.administration.receive(&datagram, now),
+            class if class == mirror::CLASS => self.state.receive(&datagram, now),
+            _ => self.machine.receive(datagram, now),
+        }
     }
 
     fn poll(&mut self, now: Timestamp) -> Option<AgentOutput> {
-        Some(match self.machine.poll(now)? {
-            Output::Send(datagram) => AgentOutput::Send(datagram),
-            Output::SetIsSm(on) => AgentOutput::IsSm(on),
-        })
+        loop {
+            if let Some(output) = self.outgoing.pop_front() {
+                return Some(output);
+            }
+            if let Some(action) = self.machine.poll(now) {
+                self.perform(action, now);
+            } else if !self.turn(now) && self.outgoing.is_empty() {
+                return None;
+            }
+        }
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        self.machine.deadline()
+        let others = [self.administration.deadline(), self.state.deadline()];
+        self.machine.deadline().into_iter().chain(others.into_iter().flatten()).min()
     }
 }

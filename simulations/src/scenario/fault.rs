@@ -47,6 +47,8 @@ pub enum Fault {
     Flood { nodes: Vec<String>, times: u32, within_ms: u64 },
     /// Changes the share of packets lost.
     Loss { share: f64 },
+    /// Up to so many microseconds are added to each packet's way from now on: packets overtake each other.
+    Reorder { by_us: u64 },
     /// Cuts all cables between some nodes and the others.
     Split { nodes: Vec<String> },
     /// Plugs in what was split.
@@ -65,6 +67,11 @@ pub enum Fault {
     Thaw { manager: usize },
     /// It reads a new configuration, as on SIGHUP: sections as in [`super::ManagerSpec::config`].
     Reconfigure { manager: usize, config: toml::Table },
+    /// Clients, by the number of their table from 0, register everything (again), each at its time within the table's
+    /// `within_ms`.
+    Join { clients: usize },
+    /// They give back what they registered.
+    Leave { clients: usize },
     /// A device does something wrong from now on.
     Misbehave { node: String, how: How },
     /// A device answers nothing that comes in by one of its ports (B05).

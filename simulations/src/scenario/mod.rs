@@ -3,12 +3,16 @@
 //! A scenario is a TOML file, or is drawn from a seed ([`random`]); [`run`] plays it in virtual time. Of subnet managers it
 //! knows only that they are agents: who runs a scenario says how one is made. At the end the verifier must find the tables in
 //! the switches right, every port with a link Active with a LID of its own, and exactly one master in each connected part
-//! that has a manager; and at no moment may the tables have held a forwarding loop.
+//! that has a manager; and at no moment may the tables have held a forwarding loop. Where there are clients of subnet
+//! administration, all that they want must be acknowledged and known to the master, and the switches must deliver each
+//! multicast group to its members once and to nobody else.
 
+mod clients;
 mod fabric;
 mod fault;
 mod outcome;
 mod random;
+mod random_clients;
 mod run;
 
 #[cfg(test)]
@@ -18,10 +22,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use clients::{ClientSpec, Membership};
 pub use fabric::FabricSpec;
 pub use fault::{Fault, Field, How, PortName, Step};
 pub use outcome::{Outcome, Traced, What};
 pub use random::random;
+pub use random_clients::random_with_clients;
 pub use run::{MakeManager, Watch, run, run_watched};
 
 /// Why a text is no scenario.
@@ -50,6 +56,9 @@ pub struct Scenario {
     /// The subnet managers.
     #[serde(default)]
     pub manager: Vec<ManagerSpec>,
+    /// Clients of subnet administration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<ClientSpec>,
     /// What happens.
     #[serde(default)]
     pub step: Vec<Step>,
@@ -87,6 +96,12 @@ pub struct ManagerSpec {
     /// When it starts, in milliseconds.
     #[serde(default)]
     pub start_ms: u64,
+    /// Whether it has a state directory, which it finds again when it is restarted.
+    #[serde(default)]
+    pub store: bool,
+    /// The secret under which managers mirror their state, 16 bytes or more; it is not mirrored without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
     /// What its configuration file says, by sections: `config.routing.engines = ["ftree"]`. The priority above wins.
     #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
     pub config: toml::Table,
@@ -110,6 +125,8 @@ pub struct Expect {
     pub least_reregisters: u64,
     /// Whether every end port must have the LID that it had before the last step, unless it had none.
     pub same_lids: bool,
+    /// Whether all that clients want must be acknowledged and known to the master, and the trees of their groups right.
+    pub clients: bool,
     /// Nodes that need not be up, and are not looked at.
     pub apart_from: Vec<String>,
 }
@@ -124,6 +141,7 @@ impl Default for Expect {
             most_sent: None,
             least_reregisters: 0,
             same_lids: false,
+            clients: true,
             apart_from: Vec::new(),
         }
     }
@@ -149,6 +167,7 @@ impl Scenario {
     pub fn last_step(&self) -> Duration {
         let steps = self.step.iter().map(|step| step.at_ms);
         let starts = self.manager.iter().map(|manager| manager.start_ms);
-        Duration::from_millis(steps.chain(starts).max().unwrap_or(0))
+        let joins = self.clients.iter().map(|clients| clients.at_ms + clients.within_ms);
+        Duration::from_millis(steps.chain(starts).chain(joins).max().unwrap_or(0))
     }
 }

@@ -6,7 +6,7 @@ use rand_pcg::Pcg64Mcg;
 use super::{Expect, FabricSpec, Fault, How, ManagerSpec, Network, PortName, Scenario, Step};
 
 /// Milliseconds in which faults fall.
-const FAULTS_MS: u64 = 30_000;
+pub(super) const FAULTS_MS: u64 = 30_000;
 
 /// The scenario of a seed; the same on every machine.
 pub fn random(seed: u64) -> Scenario {
@@ -44,7 +44,8 @@ pub fn random(seed: u64) -> Scenario {
         ..Network::default()
     };
     let expect = Expect { within_s: 180, ..Expect::default() };
-    Scenario { about: format!("drawn from seed {seed}"), fabric, network, manager, step, expect }
+    let about = format!("drawn from seed {seed}");
+    Scenario { about, fabric, network, manager, clients: Vec::new(), step, expect }
 }
 
 fn fabric(rng: &mut Pcg64Mcg) -> FabricSpec {
@@ -61,15 +62,15 @@ fn fabric(rng: &mut Pcg64Mcg) -> FabricSpec {
 }
 
 /// What a fabric has to break.
-struct Names {
-    switches: Vec<String>,
+pub(super) struct Names {
+    pub(super) switches: Vec<String>,
     /// Ports of switches with a cable.
-    ports: Vec<PortName>,
-    hosts: u32,
+    pub(super) ports: Vec<PortName>,
+    pub(super) hosts: u32,
 }
 
 impl Names {
-    fn of(spec: &FabricSpec) -> Self {
+    pub(super) fn of(spec: &FabricSpec) -> Self {
         let mut names = Self { switches: Vec::new(), ports: Vec::new(), hosts: 0 };
         // Every specification made here generates a fabric; one that doesn't has nothing to break.
         let Ok(fabric) = spec.fabric(1) else { return names };

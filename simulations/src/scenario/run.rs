@@ -58,6 +58,7 @@ pub fn run_watched(
     }
     let mut play = Play {
         managers: vec![None; scenario.manager.len()],
+        clients: vec![Vec::new(); scenario.clients.len()],
         scenario,
         split: Vec::new(),
         names,
@@ -103,11 +104,13 @@ impl Log {
 }
 
 /// A scenario under way.
-struct Play<'a> {
-    world: World,
+pub(super) struct Play<'a> {
+    pub(super) world: World,
     /// By number in the file; `None` while it doesn't run.
-    managers: Vec<Option<AgentId>>,
-    scenario: &'a Scenario,
+    pub(super) managers: Vec<Option<AgentId>>,
+    /// By the number of their table in the file; none before they begin.
+    pub(super) clients: Vec<Vec<AgentId>>,
+    pub(super) scenario: &'a Scenario,
     split: Vec<(End, End)>,
     names: BTreeMap<String, u32>,
     log: Arc<Mutex<Log>>,
@@ -136,6 +139,8 @@ impl Play<'_> {
         let starts =
             scenario.manager.iter().enumerate().map(|(n, m)| (m.start_ms, Fault::Restart { manager: n }));
         let mut all: Vec<(u64, Fault)> = starts.collect();
+        let joins = scenario.clients.iter().enumerate();
+        all.extend(joins.map(|(clients, spec)| (spec.at_ms, Fault::Join { clients })));
         all.extend(scenario.step.iter().map(|step| (step.at_ms, step.fault.clone())));
         all.sort_by_key(|(at, _)| *at);
         let count = all.len();
@@ -153,7 +158,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    fn node(&self, name: &str) -> Result<u32, String> {
+    pub(super) fn node(&self, name: &str) -> Result<u32, String> {
         self.names.get(name).copied().ok_or_else(|| format!("no node is called `{name}`"))
     }
 
@@ -214,6 +219,7 @@ impl Play<'_> {
             Fault::Flood { nodes, times, within_ms } => self.flood(nodes, *times, *within_ms)?,
             Fault::Rename { node, name } => self.world.rename(self.node(node)?, name),
             Fault::Loss { share } => self.world.config_mut().loss = *share,
+            Fault::Reorder { by_us } => self.world.config_mut().jitter = Duration::from_micros(*by_us),
             Fault::Split { nodes } => {
                 let part: Vec<u32> = nodes.iter().map(|name| self.node(name)).collect::<Result<_, _>>()?;
                 self.split.extend(self.world.split(|node| part.contains(&node)));
@@ -252,6 +258,8 @@ impl Play<'_> {
                 self.world.device_mut(node).quirks.clear();
             }
             Fault::Heal => self.heal(),
+            Fault::Join { clients } => self.join(*clients)?,
+            Fault::Leave { clients } => self.leave(*clients)?,
             Fault::Kill { .. }
             | Fault::Restart { .. }
             | Fault::Freeze { .. }
@@ -357,6 +365,7 @@ impl Play<'_> {
 
     fn heal(&mut self) {
         self.world.config_mut().loss = 0.0;
+        self.world.config_mut().jitter = Duration::from_micros(self.scenario.network.jitter_us);
         let cables = std::mem::take(&mut self.split);
         self.world.merge(&cables);
         for node in 0..self.world.device_count() as u32 {
@@ -414,6 +423,9 @@ impl Play<'_> {
         }
         if expect.one_master {
             failures.extend(self.masters());
+        }
+        if expect.clients {
+            failures.extend(self.unserved());
         }
         failures
     }

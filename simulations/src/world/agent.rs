@@ -13,7 +13,8 @@ use mad::wire::smp::PortInfo;
 use mad::wire::{Mad, Method};
 
 use super::queue::Event;
-use super::{Drop, End, Packet, World};
+use super::{Drop, End, Packet, Registration, World};
+use crate::device::DevicePort;
 
 /// Datagrams that a frozen agent finds when it wakes; what comes beyond is lost, as in a kernel's queue.
 const BACKLOG: usize = 4096;
@@ -45,6 +46,22 @@ pub trait Agent: Any + Send {
         true
     }
 
+    /// Whether the agent, as the subnet's master, knows of a registration.
+    fn holds(&self, registration: &Registration) -> bool {
+        let _ = registration;
+        false
+    }
+
+    /// Whether the agent wants to be told what becomes of its port ([`Agent::port_event`]).
+    fn listens(&self) -> bool {
+        false
+    }
+
+    /// What a driver tells the programs on a port; the port as it is now. The first one comes when the agent is attached.
+    fn port_event(&mut self, port: &DevicePort, event: PortEvent, now: Timestamp) {
+        let _ = (port, event, now);
+    }
+
     /// Reads a new configuration, as a daemon on SIGHUP.
     ///
     /// # Errors
@@ -62,6 +79,15 @@ pub trait Agent: Any + Send {
 
     /// When the agent wants to be polled though nothing came in.
     fn deadline(&self) -> Option<Timestamp>;
+}
+
+/// What can become of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortEvent {
+    /// Its state, its LID, its subnet manager or its keys may have changed.
+    Changed,
+    /// The subnet manager asked for everything to be registered anew (ClientReregister).
+    Reregister,
 }
 
 /// What an agent wants.
@@ -87,6 +113,7 @@ pub(super) struct Attachment {
     agent: Option<Box<dyn Agent>>,
     is_sm: bool,
     owns_port: bool,
+    listens: bool,
     frozen: bool,
     backlog: VecDeque<Datagram>,
     wake_at: Option<Timestamp>,
@@ -100,18 +127,24 @@ impl World {
             return None;
         }
         let id = AgentId(self.agents.len() as u32);
-        let owns_port = agent.owns_port();
+        let (owns_port, listens) = (agent.owns_port(), agent.listens());
         let attachment = Attachment {
             end,
             agent: Some(agent),
             is_sm: false,
             owns_port,
+            listens,
             frozen: false,
             backlog: VecDeque::new(),
             wake_at: None,
         };
         self.agents.push(attachment);
-        self.pump(id);
+        self.agents_of.entry(end.node).or_default().push(id);
+        if listens {
+            self.tell_agent(id, PortEvent::Changed);
+        } else {
+            self.pump(id);
+        }
         Some(id)
     }
 
@@ -200,13 +233,40 @@ impl World {
         }
     }
 
+    /// Has the agents of an end port that listen told of something, after what happens at this moment.
+    pub(super) fn tell_agents(&mut self, end: End, event: PortEvent) {
+        let listens = |id: &AgentId| {
+            let slot = &self.agents[id.0 as usize];
+            slot.end == end && slot.listens && slot.agent.is_some()
+        };
+        for id in self.agents_of(end.node).filter(listens).collect::<Vec<_>>() {
+            self.queue.push(self.now, Event::Port(id, event));
+        }
+    }
+
+    /// Tells an agent of its port, and lets it act.
+    pub(super) fn tell_agent(&mut self, id: AgentId, event: PortEvent) {
+        let slot = &mut self.agents[id.0 as usize];
+        let port = &self.devices[slot.end.node as usize].ports[slot.end.port.index()];
+        if let Some(agent) = &mut slot.agent {
+            agent.port_event(port, event, self.now);
+        }
+        self.pump(id);
+    }
+
+    /// The agents that are or were attached to a device, in the order in which they came.
+    fn agents_of(&self, node: u32) -> impl Iterator<Item = AgentId> + use<'_> {
+        self.agents_of.get(&node).into_iter().flatten().copied()
+    }
+
     /// Sets or clears the IsSM bit of an agent's port; the bit stays while any agent of the port wants it. A change is told
     /// by trap 144.
     pub fn set_is_sm(&mut self, id: AgentId, is_sm: bool) {
         let Some(slot) = self.agents.get_mut(id.0 as usize) else { return };
         slot.is_sm = is_sm;
         let end = slot.end;
-        let any = self.agents.iter().any(|slot| slot.end == end && slot.is_sm);
+        let wants = |id: AgentId| self.agents[id.0 as usize].end == end && self.agents[id.0 as usize].is_sm;
+        let any = self.agents_of(end.node).any(wants);
         let Some(port) = self.devices[end.node as usize].port_mut(end.port) else { return };
         let old = port.info.capability_mask.get();
         let new = if any { old | PortInfo::CAP_IS_SM } else { old & !PortInfo::CAP_IS_SM };
@@ -218,8 +278,11 @@ impl World {
 
     /// Sets the IsSM bits of a device anew from what its agents want.
     pub(super) fn restore_is_sm(&mut self, node: u32) {
-        for slot in self.agents.iter().filter(|slot| slot.end.node == node && slot.is_sm) {
-            if let Some(port) = self.devices[node as usize].port_mut(slot.end.port) {
+        for id in self.agents_of.get(&node).into_iter().flatten() {
+            let slot = &self.agents[id.0 as usize];
+            if slot.is_sm
+                && let Some(port) = self.devices[node as usize].port_mut(slot.end.port)
+            {
                 port.info.capability_mask.set(port.info.capability_mask.get() | PortInfo::CAP_IS_SM);
             }
         }
@@ -282,14 +345,14 @@ impl World {
         let is_answer =
             packet.mad.header.method().is_response() && packet.mad.header.method() != Method::TRAP_REPRESS;
         let taker = self.asked_by(at, &packet).or_else(|| {
-            let accepts = |slot: &Attachment| {
+            let accepts = |id: &AgentId| {
+                let slot = &self.agents[id.0 as usize];
                 let wanted = slot.owns_port || !is_answer;
                 wanted
                     && slot.end == end
                     && slot.agent.as_ref().is_some_and(|agent| agent.accepts(&packet.mad))
             };
-            let index = self.agents.iter().position(accepts)?;
-            Some(AgentId(index as u32))
+            self.agents_of(end.node).find(accepts)
         });
         let Some(id) = taker else { return self.stats.drop(Drop::NoAgent) };
         let port = &self.devices[end.node as usize].ports[end.port.index()];

@@ -5,6 +5,7 @@ use std::fmt;
 
 use mad::types::{Guid, Lid, Mtu, NodeType, PortNum, PortPhysState, PortState};
 use routing::fabric::{Fabric, Node, PortRef, SwitchFacts, SwitchGraph};
+use routing::multicast::{MftBlock, MulticastTables};
 use routing::routes::{Routes, SlToVl};
 use routing::verify;
 
@@ -141,6 +142,20 @@ impl World {
             routes.sl_to_vl = SlToVl::PerSwitch(tables);
         }
         routes
+    }
+
+    /// The multicast tables in the switches, as rows for the switches of `graph`.
+    pub fn multicast_tables(&self, fabric: &Fabric, graph: &SwitchGraph) -> MulticastTables {
+        let mut tables = MulticastTables::new(graph.switch_count());
+        for index in 0..graph.switch_count() as u32 {
+            let switch = self.find(fabric.node(graph.node(index)).guid);
+            let Some(switch) = switch.and_then(|node| self.device(node).switch.as_ref()) else { continue };
+            for ((position, block), masks) in &switch.mft {
+                let (position, block) = (*position, *block);
+                tables.set_block(&MftBlock { switch: index, block, position, masks: *masks });
+            }
+        }
+        tables
     }
 
     /// The connected part that each device belongs to, over links that are up: the smallest index of a device in it.

@@ -6,7 +6,7 @@ use routing::routes::NO_PORT;
 
 use super::partition::Way;
 use super::route::LocalRoute;
-use super::{Drop, End, World};
+use super::{Drop, End, PortEvent, World};
 use crate::device::Counter;
 
 /// Hops after which a LID-routed packet is taken to go round in circles. No minimal route is longer.
@@ -61,6 +61,7 @@ impl World {
             // The first data packet makes an armed port active (7.2.7).
             let port = &mut self.devices[to.node as usize].ports[to.port.index()];
             port.info.set_port_state_raw(PortState::Active.to_wire());
+            self.tell_agents(to, PortEvent::Changed);
         }
         let multicast = route.multicast().is_some();
         self.devices[from.node as usize].ports[from.port.index()].counters.sent(route.words, multicast);

@@ -3,7 +3,7 @@
 use mad::types::{LinkSpeed, LinkSpeedSet, LinkWidth, PortNum, PortPhysState, PortState};
 
 use super::queue::Event;
-use super::{End, World};
+use super::{End, PortEvent, World};
 use crate::device::{Counter, DevicePort};
 
 const WIDEST_FIRST: [LinkWidth; 5] =
@@ -162,6 +162,7 @@ impl World {
 
     /// A port's link state changed by itself: a switch notes and tells it.
     fn port_changed(&mut self, end: End) {
+        self.tell_agents(end, PortEvent::Changed);
         let Some(tables) = &mut self.devices[end.node as usize].switch else { return };
         tables.info.set_port_state_change(1);
         self.raise_link_trap(end.node);

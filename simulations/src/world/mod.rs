@@ -20,6 +20,7 @@ mod multicast;
 mod packet;
 mod partition;
 mod queue;
+mod registration;
 mod route;
 mod stats;
 mod traps;
@@ -41,12 +42,13 @@ use rustc_hash::FxHashMap;
 
 use crate::device::{Answer, Device, Effect};
 
-pub use agent::{Agent, AgentId, AgentOutput};
+pub use agent::{Agent, AgentId, AgentOutput, PortEvent};
 pub use check::{Finding, Verdict};
 pub use config::Config;
 pub use loops::ForwardingLoop;
 pub use packet::Packet;
 pub use queue::Action;
+pub use registration::Registration;
 pub use route::LocalRoute;
 pub use stats::{Drop, Kind, Stats};
 
@@ -79,6 +81,8 @@ pub struct World {
     queue: Queue,
     rng: Pcg64Mcg,
     agents: Vec<Attachment>,
+    /// Agents by their device.
+    agents_of: FxHashMap<u32, Vec<AgentId>>,
     pending: Vec<Pending>,
     next_trap_tid: u32,
     watch: Watch,
@@ -104,6 +108,7 @@ impl World {
             queue: Queue::default(),
             rng: Pcg64Mcg::seed_from_u64(config.seed),
             agents: Vec::new(),
+            agents_of: FxHashMap::default(),
             pending: Vec::new(),
             next_trap_tid: 1,
             watch: Watch::default(),
@@ -237,6 +242,7 @@ impl World {
         match event {
             Event::Arrive { at, packet } => self.arrive(at, *packet),
             Event::Wake(agent) => self.wake(agent),
+            Event::Port(agent, event) => self.tell_agent(agent, event),
             Event::RepeatTrap { id } => self.repeat_trap(id),
             Event::Train(end) => self.train(end),
             Event::Action(action) => action(self),
@@ -311,6 +317,12 @@ impl World {
             self.carry_out(at, packet, effect);
         }
         self.effects = effects;
+        if request.header.method() == Method::SET {
+            self.tell_agents(
+                End { node: at.node, port: self.device(at.node).end_port(at.port) },
+                PortEvent::Changed,
+            );
+        }
         answer
     }
 
@@ -332,7 +344,10 @@ impl World {
             Effect::LinearTopRaised { from } => self.check_top(at.node, from),
             Effect::Repress(trap) => self.repress(at.node, &trap),
             Effect::MKeyViolation { port } => self.raise_m_key_trap(end(port), packet),
-            Effect::ClientReregister(_) => self.stats.client_reregisters += 1,
+            Effect::ClientReregister(port) => {
+                self.stats.client_reregisters += 1;
+                self.tell_agents(end(port), PortEvent::Reregister);
+            }
         }
     }
 

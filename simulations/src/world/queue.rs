@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use mad::types::Timestamp;
 
-use super::{AgentId, End, Packet, World};
+use super::{AgentId, End, Packet, PortEvent, World};
 
 /// Something to be done to the world at a given time.
 pub type Action = Box<dyn FnOnce(&mut World) + Send>;
@@ -16,6 +16,8 @@ pub(super) enum Event {
     Arrive { at: End, packet: Box<Packet> },
     /// An agent's deadline.
     Wake(AgentId),
+    /// Something became of an agent's port.
+    Port(AgentId, PortEvent),
     /// A trap has not been repressed in time.
     RepeatTrap { id: u32 },
     /// A link has trained.

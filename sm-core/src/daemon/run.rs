@@ -163,11 +163,7 @@ impl<'a> Daemon<'a> {
                     event = Some(Event::Planned(plan.map_err(|_| DaemonError::ThreadEnded("planner"))?));
                 }
                 recv(self.wishes) -> wish => {
-                    event = Some(match wish.map_err(|_| DaemonError::ThreadEnded("sa"))? {
-                        Wish::Multicast(demand) => Event::Multicast(demand),
-                        Wish::Aliases(aliases) => Event::Aliases(aliases),
-                        Wish::QosTables(nodes) => Event::QosTables(nodes),
-                    });
+                    event = Some(wish.map_err(|_| DaemonError::ThreadEnded("sa"))?.into());
                 }
                 recv(self.adopted) -> copy => {
                     let (restored, entries) = *copy.map_err(|_| DaemonError::ThreadEnded("state"))?;

@@ -14,6 +14,7 @@ use crate::apply::Quirks;
 use crate::multicast::MulticastDemand;
 use crate::plan::lids::LidMemory;
 use crate::plan::{Plan, PlanError, PlanInput};
+use crate::sa::Wish;
 use crate::settings::SmSettings;
 use crate::snapshot::Snapshot;
 use crate::store::Restored;
@@ -50,6 +51,16 @@ pub enum Event {
     Planned(Box<Result<Plan, PlanError>>),
     /// Only the time has come.
     Time,
+}
+
+impl From<Wish> for Event {
+    fn from(wish: Wish) -> Self {
+        match wish {
+            Wish::Multicast(demand) => Self::Multicast(demand),
+            Wish::Aliases(aliases) => Self::Aliases(aliases),
+            Wish::QosTables(nodes) => Self::QosTables(nodes),
+        }
+    }
 }
 
 /// Something is to be done.

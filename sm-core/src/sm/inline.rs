@@ -6,20 +6,7 @@ use mad::types::Timestamp;
 use super::{Action, Event, Report, Sm};
 use crate::plan;
 
-/// What is left to do for whoever drives [`Inline`].
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all are datagrams; a box would cost an allocation for each"
-)]
-pub enum Output {
-    /// Send a datagram.
-    Send(Datagram),
-    /// Show or hide the port's IsSM bit.
-    SetIsSm(bool),
-}
-
-/// A subnet manager without threads and files. Reports are collected; LIDs to be saved are in the last plan.
+/// A subnet manager without threads and files. Reports are collected; what else is to be done is handed on.
 #[derive(Debug)]
 pub struct Inline {
     /// The machine.
@@ -45,28 +32,21 @@ impl Inline {
         self.sm.handle(event, now);
     }
 
-    /// What is to be done now; until it gives `None`.
-    pub fn poll(&mut self, now: Timestamp) -> Option<Output> {
+    /// What is to be done now, planning and reports aside; until it gives `None`.
+    pub fn poll(&mut self, now: Timestamp) -> Option<Action> {
         if !self.started || self.sm.deadline().is_some_and(|at| at <= now) {
             self.started = true;
             self.sm.handle(Event::Time, now);
         }
         loop {
             match self.sm.poll_action(now)? {
-                Action::Send(datagram, _) => return Some(Output::Send(datagram)),
-                Action::SetIsSm(on) => return Some(Output::SetIsSm(on)),
                 Action::Plan(input) => {
                     let result = plan::plan(&input);
                     drop(input);
                     self.sm.handle(Event::Planned(Box::new(result)), now);
                 }
                 Action::Report(report) => self.reports.push(*report),
-                Action::Publish(_)
-                | Action::Withdraw
-                | Action::SaveLids(_)
-                | Action::SaveQuirks(_)
-                | Action::AnotherFabric
-                | Action::Notice(_) => {}
+                other => return Some(other),
             }
         }
     }

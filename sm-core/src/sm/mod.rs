@@ -52,7 +52,7 @@ use crate::sweep::{Ask, Sweep, SweepProgress};
 use balance::Balance;
 use election::{Election, Rank};
 pub use event::{Action, Event};
-pub use inline::{Inline, Output};
+pub use inline::Inline;
 use multicast::MulticastState;
 pub use report::{MadCounts, ManagerSeen, Report, Role, StageSeconds};
 use role::{Confirmation, Others};

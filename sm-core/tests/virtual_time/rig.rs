@@ -9,7 +9,7 @@ use mad::wire::{Attribute, Mad, Method, MgmtClass};
 use routing::fabric::{Fabric, Node, NodeId, PortRef};
 use simulations::world::{Agent, AgentId, AgentOutput, Config, End, World};
 use sm_core::settings::SmSettings;
-use sm_core::sm::{Event, Inline, Output, Report, Role, Sm};
+use sm_core::sm::{Action, Event, Inline, Report, Role, Sm};
 use sm_core::store::Restored;
 
 pub(crate) struct SmAgent(pub(crate) Inline);
@@ -25,10 +25,13 @@ impl Agent for SmAgent {
     }
 
     fn poll(&mut self, now: Timestamp) -> Option<AgentOutput> {
-        Some(match self.0.poll(now)? {
-            Output::Send(datagram) => AgentOutput::Send(datagram),
-            Output::SetIsSm(on) => AgentOutput::IsSm(on),
-        })
+        loop {
+            match self.0.poll(now)? {
+                Action::Send(datagram, _) => return Some(AgentOutput::Send(datagram)),
+                Action::SetIsSm(on) => return Some(AgentOutput::IsSm(on)),
+                _ => {}
+            }
+        }
     }
 
     fn deadline(&self) -> Option<Timestamp> {

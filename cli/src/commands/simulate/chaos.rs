@@ -58,7 +58,7 @@ pub(super) fn run(args: &Chaos) -> Outcome {
 }
 
 fn played(seed: u64) -> Result<Played, String> {
-    scenario::run(&scenario::random(seed), seed, &mut Manager::of_scenario)
+    scenario::run(&scenario::random(seed), seed, &mut Manager::of_scenario())
 }
 
 /// Tells one failure whole, and leaves its schedule as a file to play with.

@@ -38,7 +38,8 @@ pub(super) fn play(
 ) -> Outcome<Played> {
     let trace = Trace::start(pcap, text)?;
     let watch = trace.as_ref().map(Trace::watch);
-    let outcome = scenario::run_watched(scenario, seed, &mut Manager::of_scenario, watch).map_err(refused)?;
+    let outcome =
+        scenario::run_watched(scenario, seed, &mut Manager::of_scenario(), watch).map_err(refused)?;
     trace.map_or(Ok(()), Trace::finish)?;
     Ok(outcome)
 }

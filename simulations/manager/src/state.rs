@@ -1,0 +1,116 @@
+//! What a manager keeps, where it keeps it, and how others get it: what the daemon's thread for the state does, without the
+//! thread.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mad::transport::Datagram;
+use mad::types::{Guid, Lid, Timestamp};
+use sm_core::replication::{Learnt, Replication, Secret};
+use sm_core::store::{Change, Entries, Kind, difference, next_version};
+
+/// A state directory: it outlives the manager.
+pub(crate) type Disk = Arc<Mutex<Entries>>;
+
+/// What the manager is to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Its state is the one that counts.
+    Master,
+    /// It follows the master at this LID, where it knows one.
+    Standby(Option<Lid>),
+    /// Neither.
+    None,
+}
+
+/// The state, and where it goes.
+pub(crate) struct State {
+    entries: Entries,
+    disk: Option<Disk>,
+    replication: Option<Replication>,
+    pub(crate) part: Part,
+}
+
+impl State {
+    /// `life` tells the manager and this life of it from all others.
+    pub(crate) fn new(disk: Option<Disk>, secret: Option<Secret>, life: u64) -> Self {
+        let entries = disk.as_ref().map(|disk| disk.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        let replication = secret.map(|secret| Replication::new(secret, Guid(life), life << 32));
+        Self { entries: entries.unwrap_or_default(), disk, replication, part: Part::None }
+    }
+
+    pub(crate) fn entries(&self) -> &Entries {
+        &self.entries
+    }
+
+    /// Something changed here. A standby's state is its copy of the master's: it changes nothing itself.
+    pub(crate) fn change(&mut self, mut changes: Vec<Change>) {
+        if matches!(self.part, Part::Standby(_)) || changes.is_empty() {
+            return;
+        }
+        changes.push(next_version(&self.entries));
+        if let Some(replication) = &mut self.replication {
+            replication.change(&changes);
+        }
+        self.write(changes);
+    }
+
+    /// All entries of one kind are these from now on.
+    pub(crate) fn replace(&mut self, kind: Kind, by: &Entries) {
+        let of_kind = self.entries.iter().filter(|(key, _)| key.kind == kind);
+        let old: Entries = of_kind.map(|(key, value)| (key.clone(), value.clone())).collect();
+        self.change(difference(&old, by));
+    }
+
+    /// What is kept is of another fabric.
+    pub(crate) fn set_aside(&mut self) {
+        let gone = difference(&self.entries, &Entries::new());
+        self.write(gone);
+    }
+
+    fn write(&mut self, changes: Vec<Change>) {
+        if let Some(disk) = &self.disk {
+            let mut disk = disk.lock().unwrap_or_else(PoisonError::into_inner);
+            changes.iter().cloned().for_each(|change| change.apply_to(&mut disk));
+        }
+        changes.into_iter().for_each(|change| change.apply_to(&mut self.entries));
+    }
+
+    /// Whether this is a copy of a master's state that was level with it once.
+    pub(crate) fn is_complete(&self, now: Timestamp) -> bool {
+        self.replication.as_ref().is_some_and(|replication| replication.status(now).complete)
+    }
+
+    pub(crate) fn play(&mut self, part: Part, now: Timestamp) {
+        self.part = part;
+        let Some(replication) = &mut self.replication else { return };
+        match part {
+            Part::Master => replication.become_master(&self.entries),
+            Part::Standby(Some(master)) => replication.become_standby(master, now),
+            Part::Standby(None) | Part::None => replication.become_idle(),
+        }
+    }
+
+    pub(crate) fn receive(&mut self, datagram: &Datagram, now: Timestamp) {
+        if let Some(replication) = &mut self.replication {
+            replication.receive(datagram, now);
+        }
+    }
+
+    /// What is to be sent to other managers; takes over what they said.
+    pub(crate) fn turn(&mut self, now: Timestamp) -> Vec<Datagram> {
+        let Some(replication) = &mut self.replication else { return Vec::new() };
+        let datagrams = std::iter::from_fn(|| replication.poll_send(now)).collect();
+        for learnt in replication.take_learnt() {
+            let changes = match learnt {
+                Learnt::Changes(changes) => changes,
+                Learnt::Complete(copy) => difference(&self.entries, &copy),
+            };
+            self.write(changes);
+        }
+        datagrams
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Timestamp> {
+        self.replication.as_ref()?.deadline()
+    }
+}
