@@ -39,6 +39,49 @@ macro_rules! bits {
     };
 }
 
+/// MTU, rate and packet life time of a record of subnet administration, each with its selector, from the fields that `bits!`
+/// reads.
+macro_rules! bounded_by_selectors {
+    () => {
+        /// How the MTU is meant in a query.
+        pub const fn mtu_selector(&self) -> crate::wire::sa::Selector {
+            crate::wire::sa::Selector::from_wire(self.mtu_selector_raw())
+        }
+
+        /// MTU; `None` for an undefined value.
+        pub const fn mtu(&self) -> Option<crate::types::Mtu> {
+            crate::types::Mtu::from_wire(self.mtu_raw())
+        }
+
+        /// Sets MTU and its selector.
+        pub const fn set_mtu(&mut self, selector: crate::wire::sa::Selector, mtu: crate::types::Mtu) {
+            self.set_mtu_selector_raw(selector.to_wire());
+            self.set_mtu_raw(mtu.to_wire());
+        }
+
+        /// How the rate is meant in a query.
+        pub const fn rate_selector(&self) -> crate::wire::sa::Selector {
+            crate::wire::sa::Selector::from_wire(self.rate_selector_raw())
+        }
+
+        /// Rate; `None` for an undefined value.
+        pub fn rate(&self) -> Option<crate::types::Rate> {
+            crate::types::Rate::from_wire(self.rate_raw())
+        }
+
+        /// Sets rate and its selector.
+        pub const fn set_rate(&mut self, selector: crate::wire::sa::Selector, rate: crate::types::Rate) {
+            self.set_rate_selector_raw(selector.to_wire());
+            self.set_rate_raw(rate.to_wire());
+        }
+
+        /// How the packet life time is meant in a query.
+        pub const fn packet_life_time_selector(&self) -> crate::wire::sa::Selector {
+            crate::wire::sa::Selector::from_wire(self.packet_life_time_selector_raw())
+        }
+    };
+}
+
 /// As `bits!` for a field of a big-endian word (`U16`, `U32`, `U64`): bits `hi..=lo` of its value.
 macro_rules! word_bits {
     ($($(#[$doc:meta])* $get:ident, $set:ident: $word:ident as $int:ident[$hi:literal:$lo:literal];)*) => {

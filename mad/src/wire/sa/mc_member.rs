@@ -4,8 +4,7 @@ use zerocopy::big_endian::{U16, U32, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::component::{Component, Record, bits_of, components};
-use super::selector::Selector;
-use crate::types::{Gid, Mtu, MulticastLid, PKey, QKey, Rate};
+use crate::types::{Gid, MulticastLid, PKey, QKey};
 use crate::wire::{Attribute, ids};
 
 /// A group, or a port's membership in it.
@@ -193,40 +192,5 @@ impl McMemberRecord {
         JoinState(self.join_state_raw())
     }
 
-    /// How the MTU is meant in a query.
-    pub const fn mtu_selector(&self) -> Selector {
-        Selector::from_wire(self.mtu_selector_raw())
-    }
-
-    /// MTU; `None` for an undefined value.
-    pub const fn mtu(&self) -> Option<Mtu> {
-        Mtu::from_wire(self.mtu_raw())
-    }
-
-    /// Sets MTU and its selector.
-    pub const fn set_mtu(&mut self, selector: Selector, mtu: Mtu) {
-        self.set_mtu_selector_raw(selector.to_wire());
-        self.set_mtu_raw(mtu.to_wire());
-    }
-
-    /// How the rate is meant in a query.
-    pub const fn rate_selector(&self) -> Selector {
-        Selector::from_wire(self.rate_selector_raw())
-    }
-
-    /// Rate; `None` for an undefined value.
-    pub fn rate(&self) -> Option<Rate> {
-        Rate::from_wire(self.rate_raw())
-    }
-
-    /// Sets rate and its selector.
-    pub const fn set_rate(&mut self, selector: Selector, rate: Rate) {
-        self.set_rate_selector_raw(selector.to_wire());
-        self.set_rate_raw(rate.to_wire());
-    }
-
-    /// How the packet life time is meant in a query.
-    pub const fn packet_life_time_selector(&self) -> Selector {
-        Selector::from_wire(self.packet_life_time_selector_raw())
-    }
+    bounded_by_selectors!();
 }

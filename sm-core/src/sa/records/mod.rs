@@ -19,6 +19,7 @@ use mad::wire::smp::PortInfo;
 use mad::wire::{Method, Status};
 
 use super::answer::Reply;
+use crate::observed::ObservedNode;
 use crate::snapshot::{EndPort, Snapshot};
 
 pub(super) use qos::unread;
@@ -81,6 +82,39 @@ impl<R: Record> Query<R> {
         let context = *context;
         self.ports_by_lid(0, lid, &context).iter().filter(move |port| context.may_see(port))
     }
+
+    /// The switches among them.
+    pub(super) fn visible_switches<'a>(
+        &self,
+        lid: impl FnOnce(&R) -> u16,
+        context: &Context<'a>,
+    ) -> impl Iterator<Item = &'a EndPort> {
+        self.visible_ports(lid, context).filter(|port| port.is_switch())
+    }
+
+    /// Hands each port with tables of them to `emit`, all ports of a switch under its LID: the node, the end port by whose
+    /// LID it is known, and the port with its PortInfo.
+    pub(super) fn each_table_port<'a>(
+        &self,
+        lid: impl FnOnce(&R) -> u16,
+        context: &Context<'a>,
+        emit: &mut dyn FnMut(&'a ObservedNode, &'a EndPort, PortNum, &'a PortInfo) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        for port in self.visible_ports(lid, context) {
+            let Some(node) = context.snapshot.observed.node(port.end.node) else { continue };
+            let numbers = if port.is_switch() {
+                0..=node.node_info.num_ports
+            } else {
+                port.end.port.0..=port.end.port.0
+            };
+            for number in numbers.map(PortNum) {
+                if let Some(info) = node.port_info(number) {
+                    emit(node, port, number, info)?;
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// The end port that holds a LID (any of its LIDs), or all.
@@ -89,18 +123,6 @@ fn ports_at(snapshot: &Snapshot, lid: Option<u16>) -> &[EndPort] {
         None => snapshot.end_ports(),
         Some(raw) => Lid::new(raw).and_then(|lid| snapshot.port_at(lid)).map_or(&[], std::slice::from_ref),
     }
-}
-
-/// The ports with tables under an end port's LID: itself, or all ports of the switch.
-fn ports_of<'a>(context: &Context<'a>, port: &EndPort) -> Vec<(PortNum, &'a PortInfo)> {
-    let Some(node) = context.snapshot.observed.node(port.end.node) else { return Vec::new() };
-    let numbers = if port.is_switch() {
-        PortNum::MANAGEMENT..=PortNum(node.node_info.num_ports)
-    } else {
-        port.end.port..=port.end.port
-    };
-    let (first, last) = (numbers.start().0, numbers.end().0);
-    (first..=last).filter_map(|n| Some((PortNum(n), node.port_info(PortNum(n))?))).collect()
 }
 
 /// A record type that is read from the snapshot.

@@ -6,7 +6,7 @@ use mad::wire::sa::{GuidInfoRecord, PKeyTableRecord};
 use mad::wire::smp::{GuidInfo, PKeyTable};
 use zerocopy::FromZeros;
 
-use super::{Context, Query, Served, ports_of};
+use super::{Context, Query, Served};
 use crate::sa::registry::capacity;
 
 /// The GUIDs of the end ports: entry 0 of block 0 is the PortGUID, the others are aliases as they were given.
@@ -41,21 +41,15 @@ impl Served for PKeyTableRecord {
         query: &Query<Self>,
         emit: &mut dyn FnMut(Self) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        for port in query.ports_by_lid(0, |record| record.lid.get(), context) {
-            for (number, _) in ports_of(context, port) {
-                let Some(node) = context.snapshot.observed.node(port.end.node) else { continue };
-                let table = if number == port.end.port {
-                    port.pkey_table.to_vec()
-                } else {
-                    node.tables.pkeys_of(number)
-                };
-                for (block, keys) in (0..).zip(table.chunks(PKeyTable::PER_BLOCK)) {
-                    let mut table = PKeyTable::new_zeroed();
-                    table.pkeys.iter_mut().zip(keys).for_each(|(slot, key)| slot.set(key.0));
-                    emit(Self::new(port.lid, number, block, table))?;
-                }
+        query.each_table_port(|record| record.lid.get(), context, &mut |node, port, number, _| {
+            let table =
+                if number == port.end.port { port.pkey_table.to_vec() } else { node.tables.pkeys_of(number) };
+            for (block, keys) in (0..).zip(table.chunks(PKeyTable::PER_BLOCK)) {
+                let mut table = PKeyTable::new_zeroed();
+                table.pkeys.iter_mut().zip(keys).for_each(|(slot, key)| slot.set(key.0));
+                emit(Self::new(port.lid, number, block, table))?;
             }
-        }
-        ControlFlow::Continue(())
+            ControlFlow::Continue(())
+        })
     }
 }

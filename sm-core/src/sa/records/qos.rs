@@ -8,14 +8,14 @@ use std::ops::ControlFlow;
 
 use mad::types::{Guid, PortNum};
 use mad::wire::ids::sa;
-use mad::wire::sa::{Record, SaMad, SlToVlMappingTableRecord, VlArbitrationTableRecord};
-use mad::wire::smp::{PortInfo, SlToVlMappingTable, VlArbitrationTable, VlArbitrationTableKind};
+use mad::wire::sa::{SaMad, SlToVlMappingTableRecord, VlArbitrationTableRecord};
+use mad::wire::smp::{SlToVlMappingTable, VlArbitrationTable, VlArbitrationTableKind};
 use mad::wire::{Attribute, Method};
 use zerocopy::FromZeros;
 
-use super::{Context, Query, Served, ports_at, ports_of};
-use crate::observed::{ObservedNode, has_arbitration_block};
-use crate::snapshot::{EndPort, Snapshot};
+use super::{Context, Query, Served, ports_at};
+use crate::observed::has_arbitration_block;
+use crate::snapshot::Snapshot;
 use crate::sweep::has_lanes;
 
 /// Nodes that are read for one query at most. A query that covers more is answered with what is known.
@@ -40,23 +40,6 @@ pub(in crate::sa) fn unread(snapshot: &Snapshot, mad: &SaMad) -> BTreeSet<Guid> 
     if nodes.len() > MOST_NODES { BTreeSet::new() } else { nodes }
 }
 
-/// Hands each port with tables of the end ports that the query selects to `emit`: the switch's or adapter's node, the LID
-/// and the port with its PortInfo.
-fn each_port<'a, R: Record>(
-    context: &Context<'a>,
-    query: &Query<R>,
-    lid: impl FnOnce(&R) -> u16,
-    emit: &mut dyn FnMut(&'a ObservedNode, &'a EndPort, PortNum, &'a PortInfo) -> ControlFlow<()>,
-) -> ControlFlow<()> {
-    for port in query.visible_ports(lid, context) {
-        let Some(node) = context.snapshot.observed.node(port.end.node) else { continue };
-        for (number, info) in ports_of(context, port) {
-            emit(node, port, number, info)?;
-        }
-    }
-    ControlFlow::Continue(())
-}
-
 /// One for each pair of ports of a switch, one for a port of a channel adapter.
 impl Served for SlToVlMappingTableRecord {
     const SETTLED: u64 = 0b111;
@@ -68,7 +51,7 @@ impl Served for SlToVlMappingTableRecord {
     ) -> ControlFlow<()> {
         let asked_input = query.field(1, |record| record.input_port_num);
         let asked_output = query.field(2, |record| record.output_port_num);
-        each_port(context, query, |record| record.lid.get(), &mut |node, port, output, info| {
+        query.each_table_port(|record| record.lid.get(), context, &mut |node, port, output, info| {
             // The record of a channel adapter has no port numbers.
             let shown = if port.is_switch() { output } else { PortNum(0) };
             if asked_output.is_some_and(|asked| asked != shown.0) {
@@ -98,7 +81,7 @@ impl Served for VlArbitrationTableRecord {
     ) -> ControlFlow<()> {
         let asked_port = query.field(1, |record| record.output_port_num);
         let asked_block = query.field(2, |record| record.block_num);
-        each_port(context, query, |record| record.lid.get(), &mut |node, port, number, info| {
+        query.each_table_port(|record| record.lid.get(), context, &mut |node, port, number, info| {
             // The record of a channel adapter too names its port, as those of opensm do; osmtest asks for it by 0.
             let fits = |asked: u8| asked == number.0 || (asked == 0 && !port.is_switch());
             if !asked_port.is_none_or(fits) {

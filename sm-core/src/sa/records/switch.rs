@@ -16,8 +16,7 @@ impl Served for SwitchInfoRecord {
         query: &Query<Self>,
         emit: &mut dyn FnMut(Self) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let ports = query.visible_ports(|record| record.lid.get(), context);
-        for port in ports.filter(|port| port.is_switch()) {
+        for port in query.visible_switches(|record| record.lid.get(), context) {
             let node = context.snapshot.observed.node(port.end.node);
             if let Some(info) = node.and_then(|node| node.switch_info) {
                 emit(Self::new(port.lid, info))?;
@@ -38,8 +37,7 @@ impl Served for LinearForwardingTableRecord {
     ) -> ControlFlow<()> {
         let snapshot = context.snapshot;
         let wanted = query.field(1, |record| record.block_num.get());
-        let ports = query.visible_ports(|record| record.lid.get(), context);
-        for port in ports.filter(|port| port.is_switch()) {
+        for port in query.visible_switches(|record| record.lid.get(), context) {
             let Some(switch) = snapshot.graph.index_of(port.end.node) else { continue };
             let row = snapshot.routes.lfts.row(switch);
             let info = snapshot.observed.node(port.end.node).and_then(|node| node.switch_info);
@@ -67,8 +65,7 @@ impl Served for MulticastForwardingTableRecord {
         emit: &mut dyn FnMut(Self) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let snapshot = context.snapshot;
-        let ports = query.visible_ports(|record| record.lid.get(), context);
-        for port in ports.filter(|port| port.is_switch()) {
+        for port in query.visible_switches(|record| record.lid.get(), context) {
             let Some(switch) = snapshot.graph.index_of(port.end.node) else { continue };
             let positions = 0..=snapshot.graph.num_ports(switch) / 16;
             for block in 0..snapshot.multicast.blocks(switch) {
