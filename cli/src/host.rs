@@ -1,7 +1,8 @@
 //! This host's ports: finding and choosing one.
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{BufWriter, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -49,7 +50,9 @@ pub(crate) fn captured(transport: UmadTransport, file: Option<&Path>) -> Outcome
     let Some(path) = file else { return Ok(Arc::new(transport)) };
     let about = || format!("capture file {}", path.display());
     let interface = transport.smi_port().device.clone();
-    let writer = BufWriter::new(File::create(path).with_context(about)?);
+    // M_Keys pass with the packets.
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    let writer = BufWriter::new(file.with_context(about)?);
     let clock = Box::new(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
     Ok(Arc::new(Capture::new(transport, writer, &interface, clock).with_context(about)?))
 }

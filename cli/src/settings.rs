@@ -75,7 +75,7 @@ pub(crate) fn manager(config: &Config) -> Outcome<SmSettings> {
 /// What a configuration, or a file that it names, costs when it can't be used.
 fn config_failure(error: ConfigError) -> Failure {
     match error {
-        ConfigError::Invalid { .. } => Failure::Usage(error.to_string()),
+        ConfigError::Invalid { .. } | ConfigError::Exposed { .. } => Failure::Usage(error.to_string()),
         ConfigError::Unreadable { .. } => Failure::Failed(error.into()),
         ConfigError::Steering(error) => steering_failure(error),
     }

@@ -19,6 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds: Option<u64> = std::env::args().nth(2).and_then(|s| s.parse().ok());
     let setup = Setup {
         transport: Arc::clone(&transport) as Arc<_>,
+        own: mad::types::Guid::NONE,
         settings: SmSettings::load(&config)?,
         state_dir: std::env::args().nth(1).map(Into::into),
         state_sync: sm_core::config::StateSync::Grouped,

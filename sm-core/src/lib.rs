@@ -5,6 +5,7 @@ pub mod aliases;
 pub mod apply;
 pub mod config;
 pub mod daemon;
+pub mod keys;
 pub mod multicast;
 pub mod observed;
 pub mod partitions;

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use mad::transactions::{Outcome, Request};
 use mad::transport::{Address, Datagram};
-use mad::types::{DirectedPath, Guid, PortNum};
+use mad::types::{DirectedPath, Guid, MKey, PortNum};
 use mad::wire::smp::Smp;
 use mad::wire::{Attribute, Method, Status};
 use routing::fabric::PortRef;
 
+use crate::keys::KeyRing;
 use crate::observed::{Observed, PortTable};
 
 /// A subnet management packet to be sent along a directed route.
@@ -25,6 +26,8 @@ pub struct SmpRequest {
     pub attribute_id: u16,
     /// Attribute modifier.
     pub modifier: u32,
+    /// The M_Key of the port asked.
+    pub m_key: MKey,
     /// The attribute; zeros in a Get.
     pub data: [u8; 64],
     /// Tries after the first, where they are not the configured number.
@@ -42,6 +45,7 @@ impl SmpRequest {
             method: Method::GET,
             attribute_id: A::ID,
             modifier,
+            m_key: MKey::NONE,
             data: [0; 64],
             retries: None,
             timeout: None,
@@ -69,13 +73,20 @@ impl SmpRequest {
             table.address(if node.is_switch() { end.port } else { PortNum::MANAGEMENT });
         let method = if value.is_some() { Method::SET } else { Method::GET };
         let data = value.unwrap_or([0; 64]);
-        let (retries, timeout) = (None, None);
-        Some(Self { path, destination, method, attribute_id, modifier, data, retries, timeout })
+        let (retries, timeout, m_key) = (None, None, MKey::NONE);
+        Some(Self { path, destination, method, attribute_id, modifier, m_key, data, retries, timeout })
+    }
+
+    /// The same with the key of the port by which it enters.
+    #[must_use]
+    pub fn with_key(self, keys: &KeyRing, observed: &Observed) -> Self {
+        Self { m_key: keys.of_request(observed, self.destination, &self.path), ..self }
     }
 
     /// For the transaction engine. A node not known yet takes the share of its route.
     pub fn into_transaction(self) -> Request {
         let mut smp = Smp::directed(self.method, self.attribute_id, self.modifier, &self.path);
+        smp.m_key.set(self.m_key.0);
         smp.data = self.data;
         let destination = if self.destination.is_some() { self.destination.0 } else { route_key(&self.path) };
         let datagram = Datagram { address: Address::DIRECTED, mad: smp.into_mad() };

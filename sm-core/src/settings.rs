@@ -7,6 +7,7 @@ use mad::transactions::TransactionConfig;
 use routing::engines::RoutingInput;
 
 use crate::config::{Config, ConfigError, LidTakeover};
+use crate::keys::KeyPolicy;
 use crate::partitions::{self, Partitions};
 use crate::plan::balance::LoadFile;
 use crate::qos::Qos;
@@ -34,6 +35,8 @@ pub struct SmSettings {
     pub sticky: bool,
     /// Time between two readings of the load for `adaptive-minhop`; zero: never.
     pub balance_interval: Duration,
+    /// Keys of ports.
+    pub m_keys: Arc<KeyPolicy>,
     /// What is planned.
     pub plan: PlanSettings,
     /// Windows and time-outs.
@@ -105,6 +108,7 @@ impl SmSettings {
             })?;
             settings.plan.partitions = Arc::new(partitions);
         }
+        settings.m_keys = Arc::new(config.m_key.policy()?);
         settings.plan.steering = config.routing.steering()?;
         settings.plan.qos = config.qos.wanted()?;
         if let Some(file) = &config.routing.load_file {
@@ -116,7 +120,7 @@ impl SmSettings {
     }
 }
 
-/// Without the files that it names: the default's partitions, routing as the keys alone say.
+/// Without the files that it names: the default's partitions, no M_Keys, routing as the keys alone say.
 impl From<&Config> for SmSettings {
     fn from(config: &Config) -> Self {
         let (sm, ports, t) = (&config.sm, &config.ports, &config.transactions);
@@ -131,6 +135,7 @@ impl From<&Config> for SmSettings {
             reregister_per_s: config.failover.reregister_per_s,
             sticky: sm.sticky,
             balance_interval: Duration::from_secs(u64::from(config.routing.balance_interval_s)),
+            m_keys: Arc::default(),
             plan: PlanSettings {
                 subnet_prefix: sm.subnet_prefix.0,
                 sm_sl: sm.sm_sl,

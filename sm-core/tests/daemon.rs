@@ -40,6 +40,7 @@ fn setup(fabric: &MemoryFabric, state_dir: Option<&Path>) -> (Setup, Hooks<'stat
     let transport = Arc::new(fabric.attach("H0", 1).unwrap());
     let setup = Setup {
         transport: Arc::clone(&transport) as Arc<_>,
+        own: Guid::NONE,
         settings: SmSettings { sweep_interval: Duration::from_secs(1), ..SmSettings::default() },
         state_dir: state_dir.map(Path::to_path_buf),
         state_sync: sm_core::config::StateSync::Grouped,

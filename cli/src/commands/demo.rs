@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use mad::types::Guid;
 use routing::fabric::Fabric;
 use simulations::generate::{Options, Topology, generate};
 use simulations::memory::{MemoryFabric, PortTransport};
@@ -75,6 +76,7 @@ pub(super) fn run(args: &Demo) -> Outcome {
 fn setup(transport: &Arc<PortTransport>) -> Setup {
     Setup {
         transport: Arc::clone(transport) as Arc<_>,
+        own: Guid::NONE,
         settings: SmSettings::default(),
         state_dir: None,
         state_sync: sm_core::config::StateSync::Grouped,

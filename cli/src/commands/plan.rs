@@ -5,10 +5,12 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use mad::transport::umad::{OpenOptions, UmadTransport};
+use mad::types::Guid;
 use serde::Serialize;
 use sm_core::apply::{Ground, KnownTables, PlannedSet, preview};
 use sm_core::config::Config;
 use sm_core::daemon;
+use sm_core::keys::KeyRing;
 use sm_core::plan::{PlanInput, Verdict, plan};
 use sm_core::store::{self, Restored};
 use sm_core::sweep::{PKeyReading, SweepSettings};
@@ -27,7 +29,9 @@ pub(super) fn run(args: &Plan) -> Outcome {
     let progress = Progress::start(&log, "discovering");
     let sm = settings::manager(&config)?;
     let pkeys = PKeyReading::of(&sm.plan.partitions);
-    let sweep = SweepSettings { read_tables: true, pkeys, ..SweepSettings::default() };
+    let keys = Arc::new(KeyRing::new(Arc::clone(&sm.m_keys), restored.keys));
+    let own = selected.port.port_guid.unwrap_or(Guid::NONE);
+    let sweep = SweepSettings { read_tables: true, pkeys, keys, own, ..SweepSettings::default() };
     let found = daemon::discover(&transport, sweep, sm.transactions, |now| {
         progress.say(|| format!("{} nodes, {} answers", now.nodes, now.answered));
     })?;
@@ -46,11 +50,12 @@ pub(super) fn run(args: &Plan) -> Outcome {
         stuck: BTreeSet::new(),
         reassign: config.lids.reassign,
         tables: Arc::clone(&tables),
+        keys: Arc::clone(&found.keys),
         previous: None,
         measured: None,
     })?;
     let verdict = planned.verdict.clone();
-    let ground = Ground { tables, quirks: restored.quirks };
+    let ground = Ground { tables, quirks: restored.quirks, keys: found.keys };
     let sets = preview(Arc::new(planned), found.observed, ground);
     if args.json { out::json(&Shown { verdict, sets }) } else { out::write(&as_text(&verdict, &sets)) }
 }

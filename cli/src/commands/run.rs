@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use crossbeam_channel::{Sender, bounded};
 use mad::transport::umad::{DevicePort, IsSm, OpenOptions, UmadTransport};
+use mad::types::Guid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use sm_core::config::{self, Config};
@@ -37,6 +38,7 @@ pub(super) fn run(args: &Run) -> Outcome {
     tracing::info!(device = %port.device, port = port.number.0, guid = ?port.port_guid, "taking the port");
     let setup = Setup {
         transport: host::captured(transport, args.capture.as_deref())?,
+        own: port.port_guid.unwrap_or(Guid::NONE),
         settings: manager,
         state_dir: Some(config.state.dir.clone()),
         state_sync: config.state.sync,

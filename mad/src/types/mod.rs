@@ -2,6 +2,7 @@
 //! port number. All are plain integers in host byte order; the wire's byte order is the business of [`crate::wire`].
 
 mod address;
+mod key;
 mod link;
 mod path;
 mod rate;
@@ -11,6 +12,7 @@ mod timestamp;
 pub use address::{
     Gid, Guid, Lid, MulticastLid, PKey, PortNum, QKey, Qpn, ServiceLevel, TypeError, VirtualLane,
 };
+pub use key::{MKey, WireKey};
 pub use link::{LinkSpeed, LinkSpeedSet, LinkWidth, LinkWidthSet};
 pub use path::{DirectedPath, MAX_HOPS, PathTooLong};
 pub use rate::{Mtu, Rate};

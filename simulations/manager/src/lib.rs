@@ -94,6 +94,7 @@ impl Manager {
             Action::Withdraw => self.administration.withdraw(),
             Action::SaveLids(lids) => self.state.replace(Kind::Lids, &typed::lid_entries(&lids)),
             Action::SaveQuirks(quirks) => self.state.replace(Kind::NotKept, &typed::quirk_entries(&quirks)),
+            Action::SaveKeys(keys) => self.state.replace(Kind::MKey, &typed::key_entries(&keys)),
             Action::AnotherFabric => {
                 self.state.set_aside();
                 self.administration.restore(Entries::new());

@@ -243,6 +243,14 @@ impl Play<'_> {
                 let top = switch.info.linear_fdb_top.get();
                 switch.info.linear_fdb_top.set(top.max(*lid));
             }
+            Fault::Lock { port, key, protect, lease_s } => {
+                let end = self.end_port(port)?;
+                let digits = key.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+                let info = &mut self.world.device_mut(end.node).ports[end.port.index()].info;
+                info.m_key.set(digits.ok_or("an M_Key is hexadecimal text such as \"0x1\"")?);
+                info.set_m_key_protect_bits(*protect);
+                info.m_key_lease_period.set(*lease_s);
+            }
             Fault::Misbehave { node, how } => self.quirk(node, how.quirk())?,
             Fault::Silence { port } => {
                 self.end(port)?;

@@ -71,6 +71,23 @@ pub enum Job {
         /// ACTIVE; otherwise settings and ARMED.
         activate: bool,
     },
+    /// A Set of PortInfo that changes nothing, where it is not known whether there is a key.
+    Probe {
+        /// The port.
+        end: PortRef,
+    },
+    /// M_Key, protection and lease.
+    Key {
+        /// Index in the plan's ports.
+        index: u32,
+    },
+    /// PortInfo read with the new or with the old key.
+    ReadKey {
+        /// Index in the plan's ports.
+        index: u32,
+        /// Which.
+        new: bool,
+    },
     /// A block of a port's table.
     PortTable {
         /// Index in the plan's port tables.
@@ -96,6 +113,17 @@ pub enum Job {
 impl Apply {
     pub(super) fn request(&mut self, job: &Job) -> Option<SmpRequest> {
         match *job {
+            Job::Probe { end } => self.probe_request(end),
+            Job::Key { index } => self.key_request(index),
+            Job::ReadKey { index, new } => self.read_key_request(index, new),
+            _ => Some(self.keyless_request(job)?.with_key(&self.ground.keys, &self.observed)),
+        }
+    }
+
+    /// All but those that are about keys, without the key that they need.
+    fn keyless_request(&mut self, job: &Job) -> Option<SmpRequest> {
+        match *job {
+            Job::Probe { .. } | Job::Key { .. } | Job::ReadKey { .. } => None,
             Job::Switch { node, last } => self.switch_request(node, last),
             Job::Table { switch, block } => {
                 self.table_request(switch, block, desired_block(self, switch, usize::from(block)))
@@ -148,6 +176,9 @@ impl Apply {
                     self.table_settled(switch, block, &asked, answer);
                 }
             }
+            Job::Probe { end } => self.probed(end, answer),
+            Job::Key { index } => self.key_answered(index, answer),
+            Job::ReadKey { index, new } => self.key_read(index, new, answer),
             Job::PortTable { index } => self.port_table_answered(index, answer),
             Job::ReadLanes { index } => self.lanes_answered(index, false, answer),
             Job::SetLanes { index } => self.lanes_answered(index, true, answer),
@@ -254,6 +285,7 @@ impl Apply {
             (false, false) => 0,
         };
         leave_the_link_alone(&mut asked);
+        self.keep_key(plan.end, &mut asked);
         asked.set_port_state_raw(state);
         let tell = if activate { plan.reregister } else { configuration.reregister };
         asked.set_client_reregister(u8::from(tell));
@@ -322,7 +354,7 @@ impl Apply {
 
     /// Takes in what a port says. Where its link fell since it was raised, whoever is at the other end may have been reset,
     /// so both ends are read again (B04).
-    fn record_port(&mut self, end: PortRef, info: &PortInfo) {
+    pub(super) fn record_port(&mut self, end: PortRef, info: &PortInfo) {
         let passes = |info: &PortInfo| info.port_state().is_some_and(|state| state >= PortState::Armed);
         if self.observed.port_info(end).is_some_and(passes) && !passes(info) {
             for end in [Some(end), self.observed.fabric.peer(end)].into_iter().flatten() {
@@ -357,8 +389,9 @@ impl Apply {
     }
 
     /// A LID that was not taken is a failure; of the other fields, those not kept are noted and not asked for again.
-    fn note_not_kept(&mut self, plan: &PortPlan, fields: FieldSet, port_guid: Guid) {
+    pub(super) fn note_not_kept(&mut self, plan: &PortPlan, fields: FieldSet, port_guid: Guid) {
         let vital = FieldSet::EMPTY.with(PortField::Lid).with(PortField::MasterSmLid).with(PortField::Lmc);
+        let vital = vital.with(PortField::MKey);
         let refused = fields.without(fields.without(vital));
         if !refused.is_empty() {
             if refused.contains(PortField::Lid) {

@@ -14,12 +14,13 @@
 //!    of after that, the block with the subnet manager's own LID last (B29);
 //! 6. LinearFDBTop where raising it earlier would have put unknown entries in force;
 //! 7. P_Key tables of adapters and of the switch ports that face them, and alias GUIDs;
-//! 8. links of hosts: settings and ARMED; 9. ACTIVE, with ClientReregister (B72).
+//! 8. links of hosts: settings and ARMED; 9. ACTIVE, with ClientReregister (B72); 10. M_Keys.
 //!
 //! No link is raised on a switch whose SwitchInfo or table was not confirmed in this round (B04).
 
 mod arbitration;
 mod jobs;
+mod keys;
 mod lanes;
 mod port_set;
 mod preview;
@@ -35,6 +36,7 @@ use mad::types::{Guid, PortNum, PortState};
 use mad::wire::smp::PortInfo;
 use routing::fabric::NodeId;
 
+use crate::keys::KeyRing;
 use crate::observed::{Observed, ObservedNode};
 use crate::plan::Plan;
 use crate::plan::fields::{FieldSet, PortField};
@@ -58,6 +60,8 @@ pub struct Ground {
     pub tables: Arc<KnownTables>,
     /// Fields that ports don't keep.
     pub quirks: Quirks,
+    /// M_Keys.
+    pub keys: Arc<KeyRing>,
 }
 
 /// A plan being applied.
@@ -162,17 +166,19 @@ impl Apply {
     fn told_later(&self, plan: &PortPlan) -> bool {
         let Some(info) = self.observed.port_info(plan.end) else { return false };
         let only = FieldSet::EMPTY.with(PortField::MasterSmLid);
+        let difference = FieldSet::difference(info, &plan.desired).without(FieldSet::KEYS);
         self.many_to_tell
             && plan.reregister
             && info.port_state() == Some(PortState::Active)
-            && FieldSet::difference(info, &plan.desired) == only
+            && difference == only
     }
 
     /// The next request; `None` when nothing can be sent before an answer comes, or at all.
     pub fn next_request(&mut self) -> Option<(SmpRequest, Job)> {
         loop {
             while let Some(job) = self.queue.pop_front() {
-                if let Some(request) = self.request(&job) {
+                let request = self.request(&job).filter(|request| !self.is_shut(request));
+                if let Some(request) = request {
                     self.outstanding += 1;
                     return Some((request, job));
                 }
@@ -200,6 +206,11 @@ impl Apply {
     /// Requests that ended, and those known to be open in this step.
     pub fn progress(&self) -> (usize, usize) {
         (self.answered, self.outstanding + self.queue.len())
+    }
+
+    /// What is known of keys by now.
+    pub const fn keys(&self) -> &Arc<KeyRing> {
+        &self.ground.keys
     }
 
     /// Gives up what is not sent yet; requests in flight still have to be answered before it is done.

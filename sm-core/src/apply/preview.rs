@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::{Apply, Ground};
 use crate::observed::Observed;
 use crate::plan::Plan;
-use crate::plan::fields::FieldSet;
+use crate::plan::fields::{FieldSet, PortField};
 use crate::request::{Answer, SmpRequest};
 
 /// A Set that would be sent.
@@ -69,12 +69,19 @@ fn port_changes(apply: &Apply, request: &SmpRequest, port: usize) -> String {
         .and_then(|id| apply.observed.nodes.get(&id)?.ports.get(port)?.as_ref());
     let (Some(old), Some(new)) = (old, PortInfo::decode(&request.data)) else { return String::new() };
     let fields = FieldSet::difference(old, &new);
-    let mut changes: Vec<String> =
-        fields.iter().map(|f| format!("{} {} -> {}", f.name(), f.get(old), f.get(&new))).collect();
+    let mut changes: Vec<String> = fields.iter().map(|f| in_words(f, old, &new)).collect();
     if let Some(state @ (PortState::Armed | PortState::Active)) = new.port_state() {
         changes.push(format!("state -> {state:?}"));
     }
     changes.join(", ")
+}
+
+/// A change of a field; a key is not told.
+fn in_words(field: PortField, old: &PortInfo, new: &PortInfo) -> String {
+    match field {
+        PortField::MKey => "M_Key".to_owned(),
+        _ => format!("{} {} -> {}", field.name(), field.get(old), field.get(new)),
+    }
 }
 
 fn switch_changes(apply: &Apply, request: &SmpRequest) -> String {

@@ -11,7 +11,7 @@ use routing::verify::transition::Write;
 use super::Apply;
 use super::jobs::Job;
 use super::tables::Block;
-use super::{arbitration, lanes};
+use super::{arbitration, keys, lanes};
 use crate::plan::fields::FieldSet;
 use crate::plan::port_tables::TablePlan;
 use crate::plan::ports::{PortPlan, PortRole};
@@ -20,6 +20,7 @@ use crate::plan::{self, Plan, SwitchPlan};
 /// A step; a barrier stands between any two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
+    Probe,
     AcknowledgeSwitches,
     ReadDownPorts,
     ReadLanes,
@@ -35,11 +36,13 @@ pub(super) enum Step {
     PortTables,
     ConfigureEdges,
     ActivateEdges,
+    Keys,
 }
 
 /// All steps of a plan.
 pub(super) fn all(plan: &Plan) -> VecDeque<Step> {
     let before = [
+        Step::Probe,
         Step::AcknowledgeSwitches,
         Step::ReadDownPorts,
         Step::ReadLanes,
@@ -55,6 +58,7 @@ pub(super) fn all(plan: &Plan) -> VecDeque<Step> {
         Step::PortTables,
         Step::ConfigureEdges,
         Step::ActivateEdges,
+        Step::Keys,
     ];
     let transition = (0..plan.transition.len()).map(Step::Transition);
     before.into_iter().chain(transition).chain(after).collect()
@@ -62,6 +66,8 @@ pub(super) fn all(plan: &Plan) -> VecDeque<Step> {
 
 pub(super) fn jobs(apply: &Apply, step: Step) -> Vec<Job> {
     match step {
+        Step::Probe => keys::probe_jobs(apply),
+        Step::Keys => keys::key_jobs(apply),
         Step::AcknowledgeSwitches => switch_jobs(apply, false),
         Step::ReadDownPorts => down_port_jobs(apply),
         Step::ReadLanes => [lanes::read_jobs(apply), arbitration::read_jobs(apply)].concat(),
@@ -243,6 +249,7 @@ pub(super) fn configuration(apply: &Apply, plan: &PortPlan) -> Configuration {
     };
     let fields =
         FieldSet::difference(info, &plan.desired).without(apply.ground.quirks.of(guid, plan.end.port));
+    let fields = fields.without(FieldSet::KEYS);
     let state = info.port_state();
     if apply.told_later(plan) {
         return nothing;

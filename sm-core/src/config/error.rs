@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
 use super::sections::{KEYS, Refused, SECTIONS};
+use super::setting::Allowed;
 use super::steering::SteeringError;
 
 /// Why a configuration was refused.
@@ -18,6 +19,14 @@ pub enum ConfigError {
         file: PathBuf,
         /// Why.
         source: std::io::Error,
+    },
+    /// It holds keys, and others may read it.
+    #[error("{0}: holds M_Keys, and others than its owner may read it (mode {mode:04o}): chmod 600 {0}", .file.display())]
+    Exposed {
+        /// The file.
+        file: PathBuf,
+        /// Its mode.
+        mode: u32,
     },
     /// Something in it can't be meant.
     #[error("{}:{line}:{column}: {message}", .file.display())]
@@ -124,6 +133,10 @@ fn unknown(key: &str) -> String {
 fn explain(key: &str, said: &str) -> String {
     let said = said.split_once(", expected ").map_or(said, |(what, _)| what);
     match KEYS.iter().find(|k| format!("{}.{}", k.section, k.name) == key) {
+        // What was said may hold the key.
+        Some(known) if matches!(known.allowed, Allowed::Key) => {
+            format!("{key}: allowed is {}", known.allowed)
+        }
         Some(known) => format!("{key}: {said}; allowed is {}", known.allowed),
         None if SECTIONS.iter().any(|s| s.name == key) => format!("{key}: {said}; it is a section: [{key}]"),
         None => format!("{key}: {said}"),

@@ -6,6 +6,7 @@
 //! `rsm config show` come.
 
 mod error;
+mod keys;
 mod qos;
 mod render;
 mod sections;
@@ -17,15 +18,19 @@ mod tests;
 use std::path::Path;
 
 pub use error::ConfigError;
+pub use keys::SecretKey;
 pub use sections::{
-    Config, DeviceConfig, EtcdConfig, FailoverConfig, LidsConfig, LogConfig, PartitionsConfig, PortsConfig,
-    QosConfig, RoutingConfig, SaConfig, SmConfig, StateConfig, TransactionsConfig,
+    Config, DeviceConfig, EtcdConfig, FailoverConfig, LidsConfig, LogConfig, MKeyConfig, PartitionsConfig,
+    PortsConfig, QosConfig, RoutingConfig, SaConfig, SmConfig, StateConfig, TransactionsConfig,
 };
 pub use setting::{Hex64, LidTakeover, LogFormat, LogLevel, StateSync, Urls};
 pub use steering::{SteeringError, read};
 
 use error::Source;
 use sections::raw;
+
+/// A third of it is the time in which all ports are asked.
+const SHORTEST_LEASE_S: u16 = 10;
 
 impl Config {
     /// Reads and checks a file.
@@ -35,7 +40,11 @@ impl Config {
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ConfigError::Unreadable { file: path.to_path_buf(), source })?;
-        Self::parse(&text, path)
+        let config = Self::parse(&text, path)?;
+        if config.m_key.key.is_some() {
+            keys::private(path)?;
+        }
+        Ok(config)
     }
 
     /// Checks the text of a file; `name` is what errors call it.
@@ -59,6 +68,17 @@ impl Config {
             let text =
                 format!("{} is more than transactions.window, which is {}", t.per_destination, t.window);
             return Some(("transactions.per_destination", text));
+        }
+        let keys = &self.m_key;
+        if keys.key.is_some() && keys.secret_file.is_some() {
+            return Some(("m_key.secret_file", "m_key.key gives all ports one key".into()));
+        }
+        if (1..SHORTEST_LEASE_S).contains(&keys.lease_s) {
+            let text = format!(
+                "{} s is too short to be renewed in time; allowed are 0 and {SHORTEST_LEASE_S} and more",
+                keys.lease_s
+            );
+            return Some(("m_key.lease_s", text));
         }
         match (&self.etcd.user, &self.etcd.password_file) {
             (Some(_), None) => Some(("etcd.user", "needs etcd.password_file".into())),

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::Config;
 use super::sections::{KEYS, SECTIONS};
+use super::setting::Allowed;
 
 /// The whole configuration as text.
 pub(super) fn commented(config: &Config) -> String {
@@ -23,6 +24,9 @@ pub(super) fn commented(config: &Config) -> String {
             }
             let _ = writeln!(out, "# Allowed: {}.", key.allowed);
             let _ = match value {
+                Some(_) if matches!(key.allowed, Allowed::Key) => {
+                    writeln!(out, "# {} is set, and not shown", key.name)
+                }
                 Some(value) => writeln!(out, "{} = {value}", key.name),
                 None => writeln!(out, "# {} is not set", key.name),
             };

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use mad::types::{Gid, Guid};
 
+use super::SecretKey;
 use super::setting::{Allowed, Hex64, LidTakeover, LogFormat, LogLevel, Setting, StateSync, Urls};
 use crate::qos::{VlMap, VlWeights};
 
@@ -289,6 +290,27 @@ sections! {
         overrun_errors: u8 = 8, Allowed::Integer(0, 15);
         /// Whether ports that must register anew are told so.
         client_reregister: bool = true, Allowed::Boolean;
+    }
+
+    /// Keys that guard ports: who does not know a port's M_Key can't set anything there. With none of key, secret_file and
+    /// file no port gets one, and one that is known is taken away. docs/keys.md.
+    m_key: MKeyConfig {
+        /// One key for all ports. The configuration file may be read by its owner only then.
+        key: Option<SecretKey> = None, Allowed::Key;
+        /// File with a secret of 16 bytes or more, readable by its owner only, the same on all managers: each port gets a
+        /// key of its own that is made of it.
+        secret_file: Option<PathBuf> = None, Allowed::Text;
+        /// File of port GUIDs and keys, one port a line, readable by its owner only, as opensm's guid2mkey; 0 is no key. The
+        /// others get what key or secret_file says.
+        file: Option<PathBuf> = None, Allowed::Text;
+        /// File of keys that ports may hold from before, one a line, readable by its owner only: tried in order with ports
+        /// that hide an unknown key.
+        before_file: Option<PathBuf> = None, Allowed::Text;
+        /// M_KeyProtectBits: 0 everybody may read all, the key too; 1 all but the key; 2 and 3 nothing without the key.
+        protect: u8 = 1, Allowed::Integer(0, 3);
+        /// M_KeyLeasePeriod: seconds after somebody tried a wrong key in which the manager must be heard of, else the port
+        /// opens; each port is asked thrice in that time. 0: it never opens by itself.
+        lease_s: u16 = 0, Allowed::Integer(0, 65_535);
     }
 
     /// Management datagrams on the wire.

@@ -9,6 +9,7 @@ use routing::engines;
 use serde::de::DeserializeOwned;
 use toml::Value;
 
+use super::SecretKey;
 use crate::qos::{VlMap, VlWeights};
 
 /// What a key accepts, in a form that both checks and explains.
@@ -28,6 +29,8 @@ pub(super) enum Allowed {
     Guids,
     /// A 64-bit number as text.
     Hex,
+    /// A key that is never shown.
+    Key,
     /// A list of engine names.
     Engines,
     /// Entries of a VL arbitration table.
@@ -52,6 +55,9 @@ impl fmt::Display for Allowed {
             Self::Guids => f.write_str("a list of GUIDs as text, such as [\"0x0002c90300a1b2c1\"]"),
             Self::Urls => f.write_str("a list of URLs, such as [\"http://127.0.0.1:2379\"]"),
             Self::Hex => f.write_str("a 64-bit number as text, such as \"0x0000000000000001\""),
+            Self::Key => {
+                f.write_str("an M_Key of up to 16 hexadecimal digits as text, not 0 (it is not shown here)")
+            }
             Self::Weights => f.write_str(VlWeights::ALLOWED),
             Self::Lanes => f.write_str(VlMap::ALLOWED),
             Self::Engines => {
@@ -254,6 +260,19 @@ impl Setting for Hex64 {
     }
     fn write(&self) -> Option<Value> {
         Some(Value::String(format!("0x{:016x}", self.0)))
+    }
+}
+
+impl Setting for SecretKey {
+    type Raw = String;
+    fn read(raw: &String, _: Allowed) -> Option<Self> {
+        Self::read(raw)
+    }
+    fn show(_: &String) -> String {
+        "what is given".into()
+    }
+    fn write(&self) -> Option<Value> {
+        Some(Value::String("set".into()))
     }
 }
 

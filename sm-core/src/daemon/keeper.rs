@@ -12,6 +12,7 @@ use super::mirroring::Mirroring;
 use super::shared::Shared;
 use super::{DaemonError, Setup};
 use crate::apply::Quirks;
+use crate::keys::KeyMemory;
 use crate::plan::lids::LidMemory;
 use crate::store::etcd::{Etcd, EtcdConfig};
 use crate::store::{
@@ -29,6 +30,8 @@ pub(super) enum Job {
     Lids(Arc<LidMemory>),
     /// All fields that ports don't keep.
     NotKept(Arc<Quirks>),
+    /// All keys of ports.
+    Keys(Arc<KeyMemory>),
     /// Registrations that changed, and who is told when they are written (or can't be).
     Registrations(Vec<Change>, Option<Sender<()>>),
     /// What was restored is of another fabric: it is set aside.
@@ -223,6 +226,9 @@ impl Work {
             }
             Job::NotKept(quirks) => {
                 self.change(self.book.replacing(Kind::NotKept, &typed::quirk_entries(&quirks)), None);
+            }
+            Job::Keys(keys) => {
+                self.change(self.book.replacing(Kind::MKey, &typed::key_entries(&keys)), None);
             }
             Job::Registrations(changes, done) => self.change(changes, done),
             Job::AnotherFabric => {

@@ -49,6 +49,8 @@ use crate::store::etcd::EtcdConfig;
 pub struct Setup {
     /// The device.
     pub transport: Arc<dyn Transport>,
+    /// PortGUID of the port, where it is known: a port that is locked doesn't tell it.
+    pub own: Guid,
     /// Settings.
     pub settings: SmSettings,
     /// Where state is kept; `None`: nowhere.

@@ -71,6 +71,7 @@ impl Performer<'_> {
                 }
                 Action::SaveLids(lids) => self.keeper.keep(Job::Lids(lids)),
                 Action::SaveQuirks(quirks) => self.keeper.keep(Job::NotKept(quirks)),
+                Action::SaveKeys(keys) => self.keeper.keep(Job::Keys(keys)),
                 Action::AnotherFabric => {
                     self.keeper.keep(Job::AnotherFabric);
                     self.restore(Entries::new());

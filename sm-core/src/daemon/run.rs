@@ -111,7 +111,7 @@ impl<'a> Daemon<'a> {
             .spawn(move || plan_all(&inputs, &plans_in))
             .map_err(DaemonError::Thread)?;
         Ok(Self {
-            sm: Sm::new(setup.settings, restored, setup.reassign, first_tid()),
+            sm: Sm::new(setup.settings, restored, setup.reassign, first_tid()).on_port(setup.own),
             performer: Performer {
                 transport: setup.transport,
                 planner: inputs_in,

@@ -113,4 +113,6 @@ pub enum FindingKind {
     Moved,
     /// A node can't be reached any more.
     Gone,
+    /// A switch that is locked with an unknown M_Key.
+    Locked,
 }

@@ -66,6 +66,12 @@ fields! {
         |p| p.partition_enforcement_outbound(), |p, v| p.set_partition_enforcement_outbound(v as u8);
     /// VLHighLimit.
     VlHighLimit = 14, "VLHighLimit", |p| p.vl_high_limit, |p, v| p.vl_high_limit = v as u8;
+    /// M_Key.
+    MKey = 15, "M_Key", |p| p.m_key.get(), |p, v| p.m_key.set(v);
+    /// M_KeyProtectBits.
+    MKeyProtect = 16, "M_KeyProtectBits", |p| p.m_key_protect_bits(), |p, v| p.set_m_key_protect_bits(v as u8);
+    /// M_KeyLeasePeriod.
+    MKeyLease = 17, "M_KeyLeasePeriod", |p| p.m_key_lease_period.get(), |p, v| p.m_key_lease_period.set(v as u16);
 }
 
 /// A set of fields.
@@ -75,6 +81,10 @@ pub struct FieldSet(u32);
 impl FieldSet {
     /// No field.
     pub const EMPTY: Self = Self(0);
+
+    /// What guards a port: set by itself, after all else.
+    pub const KEYS: Self =
+        Self::EMPTY.with(PortField::MKey).with(PortField::MKeyProtect).with(PortField::MKeyLease);
 
     /// The fields in which two PortInfos differ.
     pub fn difference(a: &PortInfo, b: &PortInfo) -> Self {
@@ -97,6 +107,12 @@ impl FieldSet {
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
+    }
+
+    /// The fields that are in both.
+    #[must_use]
+    pub const fn within(self, other: Self) -> Self {
+        Self(self.0 & other.0)
     }
 
     /// Whether there is no field in it.

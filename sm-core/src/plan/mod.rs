@@ -28,6 +28,7 @@ use routing::verify::transition;
 
 use crate::aliases::AliasTable;
 use crate::apply::KnownTables;
+use crate::keys::KeyRing;
 use crate::observed::Observed;
 use crate::settings::PlanSettings;
 use lids::{Applicant, LidMemory, LidPlan, LidRange};
@@ -54,6 +55,8 @@ pub struct PlanInput {
     pub previous: Option<Arc<Plan>>,
     /// The alias GUIDs that ports are to hold.
     pub aliases: Arc<AliasTable>,
+    /// M_Keys, as they are known and as they shall be.
+    pub keys: Arc<KeyRing>,
     /// Load that was measured on the tables in force, for `adaptive-minhop`.
     pub measured: Option<balance::Measured>,
 }
@@ -168,7 +171,7 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
     };
     let pkeys = port_tables::plan_pkeys(observed, &input.settings);
     let aliases = port_tables::plan_aliases(observed, &input.aliases);
-    let mut ports = plan_ports(observed, &lids, sm_lid, &input.settings);
+    let mut ports = plan_ports(input, &lids, sm_lid);
     for port in &mut ports {
         let external =
             port.end.port != PortNum::MANAGEMENT && observed.fabric.node(port.end.node).is_switch();
@@ -335,14 +338,15 @@ fn with_lids<'a>(fabric: &'a Fabric, lids: &LidPlan) -> Cow<'a, Fabric> {
     Cow::Owned(planned)
 }
 
-fn plan_ports(observed: &Observed, lids: &LidPlan, sm_lid: Lid, settings: &PlanSettings) -> Vec<PortPlan> {
+fn plan_ports(input: &PlanInput, lids: &LidPlan, sm_lid: Lid) -> Vec<PortPlan> {
+    let (observed, settings) = (&*input.observed, &input.settings);
     let mut plans = Vec::new();
     for (node, facts) in observed.fabric.nodes() {
         for (number, port) in facts.numbered_ports() {
             let end_port = !facts.is_switch() || number == PortNum::MANAGEMENT;
             let range = lids.given.get(&port.guid).copied().filter(|_| end_port);
             let end = PortRef { node, port: number };
-            plans.extend(ports::plan_port(observed, end, range, Addresses { sm_lid }, settings));
+            plans.extend(ports::plan_port(observed, end, range, Addresses { sm_lid }, settings, &input.keys));
         }
     }
     plans

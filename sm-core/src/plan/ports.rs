@@ -4,13 +4,14 @@
 //! from ports without a link (B06). Link speed and width are left to the link: a Set carries zeros there, "no change",
 //! so nothing can be lowered by writing back what was read (B10).
 
-use mad::types::{NodeType, PortNum, PortState};
+use mad::types::{Guid, NodeType, PortNum, PortState};
 use mad::wire::smp::PortInfo;
 use routing::fabric::PortRef;
 
 use super::fields::PortField;
 use super::lids::LidRange;
 use super::routes::code_of_vls;
+use crate::keys::{KeyPolicy, KeyRing};
 use crate::observed::Observed;
 use crate::qos::PortKind;
 use crate::settings::PlanSettings;
@@ -56,11 +57,16 @@ pub fn plan_port(
     lids: Option<LidRange>,
     addresses: Addresses,
     settings: &PlanSettings,
+    keys: &KeyRing,
 ) -> Option<PortPlan> {
     let node = observed.fabric.get(end.node)?;
     let info = observed.port_info(end)?;
     let management = node.is_switch() && end.port == PortNum::MANAGEMENT;
     let end_port = !node.is_switch() || management;
+    let guid = observed.fabric.port(end)?.guid;
+    if end_port && keys.locked().get(&guid).is_some_and(|locked| locked.refused) {
+        return None; // it obeys others
+    }
     let mut plan = PortPlan {
         end,
         role: if management { PortRole::Management } else { PortRole::Edge },
@@ -86,6 +92,7 @@ pub fn plan_port(
         }
     }
     if end_port {
+        set_keys(&mut plan.desired, guid, keys.policy());
         set_end_port_fields(&mut plan.desired, lids, addresses, settings);
         let base_port_0 = management && !node.switch.is_some_and(|s| s.enhanced_port_0);
         if base_port_0 {
@@ -137,6 +144,18 @@ fn set_queue_fields(desired: &mut PortInfo, between: bool, settings: &PlanSettin
     };
     desired.set_hoq_life(life);
     desired.set_vl_stall_count(stall);
+}
+
+/// Where keys are wanted, or one is known that is not.
+fn set_keys(desired: &mut PortInfo, port: Guid, policy: &KeyPolicy) {
+    let key = policy.key_of(port);
+    if !key.is_some() && !desired.m_key.key().is_some() {
+        return;
+    }
+    desired.m_key.set(key.0);
+    let (protect, lease_s) = if key.is_some() { (policy.protect, policy.lease_s) } else { (0, 0) };
+    desired.set_m_key_protect_bits(protect);
+    desired.m_key_lease_period.set(lease_s);
 }
 
 /// Whether the port of a switch checks the P_Keys of what passes it.

@@ -1,22 +1,26 @@
 //! Requests and answers as bytes, with their authentication.
 //!
 //! ```text
-//! request   version=1, 7 zeros, sender, incarnation, number, stream, after (8 bytes each), MAC (32)
-//! answer    version=1, flags (bit 0: HELLO), 6 zeros, sender, stream, the request's incarnation and number, since, until,
-//!           newest (8 bytes each), changes, MAC (32)
+//! request   version=2, 7 zeros, sender, incarnation, number, stream, after (8 bytes each), MAC (32)
+//! answer    version=2, flags (bit 0: HELLO), 6 zeros, sender, stream, the request's incarnation and number, since, until,
+//!           newest, serial (8 bytes each), changes (encrypted), MAC (32)
 //! change    length of the key (2), key, length of the value (4; all ones: removed), value
 //! ```
 //! The MAC is HMAC-SHA256 over a word for the kind of message and all bytes before it, and is compared in constant time.
+//! Changes hold M_Keys and the keys of services, so they are encrypted first: XChaCha20, its key made of the secret, its nonce
+//! of stream and serial, which no two answers have in common.
 
 use std::fmt;
 
+use chacha20::XChaCha20;
+use chacha20::cipher::{KeyIvInit, StreamCipher};
 use hmac::{Hmac, KeyInit, Mac};
 use mad::types::Guid;
 use sha2::Sha256;
 
 use crate::store::{Change, Key};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const MAC_LEN: usize = 32;
 const REMOVED: u32 = u32::MAX;
 const HELLO: u8 = 1;
@@ -34,6 +38,11 @@ impl Secret {
         (bytes.len() >= Self::LEAST).then(|| Self(bytes.to_vec()))
     }
 
+    /// What other keys are made of.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     fn mac(&self, kind: &[u8], message: &[u8]) -> Hmac<Sha256> {
         // HMAC takes keys of every length.
         #[expect(clippy::unwrap_used, reason = "only lengths are refused, and none is")]
@@ -47,6 +56,15 @@ impl Secret {
         let mac = self.mac(kind, &message).finalize().into_bytes();
         message.extend_from_slice(&mac);
         message
+    }
+
+    /// Encrypts the contents of an answer, or decrypts them.
+    fn crypt(&self, stream: u64, serial: u64, contents: &mut [u8]) {
+        let key = self.mac(b"rsm mirror contents", &[]).finalize().into_bytes();
+        let mut nonce = [0; 24];
+        nonce[..8].copy_from_slice(&stream.to_be_bytes());
+        nonce[8..16].copy_from_slice(&serial.to_be_bytes());
+        XChaCha20::new(&key.0.into(), &nonce.into()).apply_keystream(contents);
     }
 
     /// The message without its MAC, if that is right.
@@ -123,6 +141,8 @@ pub struct Answer {
     pub until: u64,
     /// The master's newest version.
     pub newest: u64,
+    /// Differs from answer to answer of a stream.
+    pub serial: u64,
     /// The changes.
     pub changes: Vec<Change>,
     /// Only the stream's number: the request named another.
@@ -135,10 +155,11 @@ impl Answer {
     /// Signed bytes.
     pub fn encode(&self, secret: &Secret) -> Vec<u8> {
         let mut bytes = vec![VERSION, if self.hello { HELLO } else { 0 }, 0, 0, 0, 0, 0, 0];
-        let Self { sender, stream, to, since, until, newest, .. } = self;
-        for number in [sender.0, *stream, to.0, to.1, *since, *until, *newest] {
+        let Self { sender, stream, to, since, until, newest, serial, .. } = self;
+        for number in [sender.0, *stream, to.0, to.1, *since, *until, *newest, *serial] {
             bytes.extend_from_slice(&number.to_be_bytes());
         }
+        let head = bytes.len();
         for change in &self.changes {
             let key = change.key.to_bytes();
             // Keys have 49 bytes at most; no value is near 4 GiB.
@@ -148,6 +169,7 @@ impl Answer {
             bytes.extend_from_slice(&length.to_be_bytes());
             bytes.extend_from_slice(change.value.as_deref().unwrap_or_default());
         }
+        secret.crypt(*stream, *serial, &mut bytes[head..]);
         secret.sign(Self::KIND, bytes)
     }
 
@@ -166,8 +188,12 @@ impl Answer {
             since: reader.u64()?,
             until: reader.u64()?,
             newest: reader.u64()?,
+            serial: reader.u64()?,
             changes: Vec::new(),
         };
+        let mut contents = reader.0.to_vec();
+        secret.crypt(answer.stream, answer.serial, &mut contents);
+        let mut reader = Reader(&contents);
         while !reader.0.is_empty() {
             let length = u16::from_be_bytes(reader.take(2)?.try_into().ok()?);
             let key = Key::from_bytes(reader.take(length.into())?);

@@ -16,7 +16,8 @@
 //! **Authentication.** Each message carries HMAC-SHA256 under the shared secret over all that goes before it; what does not
 //! verify is counted and not answered. A request carries the sender's GUID, incarnation and a number that only grows, and the
 //! master's stream; so a repeated request, also one of before the master's restart, gets nothing. An answer names the
-//! request that it answers. Contents are not encrypted: whoever can read management datagrams on the wire can read them.
+//! request that it answers. What changed is encrypted under the same secret, since there are keys of ports and services among it:
+//! whoever reads management datagrams on the wire learns who the managers are and how much they have to tell.
 //!
 //! **Rate.** One request in [`INTERVAL`] for each standby, answered with [`PAGE`] bytes at most: 1,600 datagrams a second
 //! while a snapshot is on its way, ten when nothing changes.

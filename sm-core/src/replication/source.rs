@@ -23,6 +23,8 @@ struct Asker {
 #[derive(Debug)]
 pub(super) struct Source {
     stream: u64,
+    /// Answers so far.
+    answers: u64,
     pub(super) log: Log,
     /// By GUID and incarnation.
     askers: BTreeMap<(Guid, u64), Asker>,
@@ -30,11 +32,12 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn new(stream: u64, entries: &Entries) -> Self {
-        Self { stream, log: Log::new(entries), askers: BTreeMap::new() }
+        Self { stream, answers: 0, log: Log::new(entries), askers: BTreeMap::new() }
     }
 
     /// The answer; `None` for a request that came before.
     pub(super) fn answer(&mut self, request: &Request, own: Guid, now: Timestamp) -> Option<Answer> {
+        self.answers += 1;
         let mut answer = Answer {
             sender: own,
             stream: self.stream,
@@ -42,6 +45,7 @@ impl Source {
             since: request.after,
             until: request.after,
             newest: self.log.newest(),
+            serial: self.answers,
             changes: Vec::new(),
             hello: false,
         };

@@ -11,6 +11,7 @@ use mad::wire::smp::Notice;
 use super::report::Report;
 use crate::aliases::AliasTable;
 use crate::apply::Quirks;
+use crate::keys::KeyMemory;
 use crate::multicast::MulticastDemand;
 use crate::plan::lids::LidMemory;
 use crate::plan::{Plan, PlanError, PlanInput};
@@ -84,6 +85,8 @@ pub enum Action {
     SaveLids(Arc<LidMemory>),
     /// Remember the fields that ports don't keep.
     SaveQuirks(Arc<Quirks>),
+    /// Remember the keys of ports.
+    SaveKeys(Arc<KeyMemory>),
     /// What was remembered is of another fabric: set it aside, registrations too. Comes before the first picture.
     AnotherFabric,
     /// A trap came; whoever subscribed is to be told.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use mad::transport::{Address, Datagram, Received};
-use mad::types::{Guid, Lid, PortNum, Timestamp};
+use mad::types::{Guid, Lid, MKey, PortNum, Timestamp};
 use mad::wire::smp::{
     LocalChangesData, NodeDescription, Notice, PortInfo, SmInfo, SmState, Smp, TrapDetails,
 };
@@ -28,6 +28,7 @@ impl Sm {
         }
         match (header.method(), header.attribute_id.get()) {
             (Method::TRAP, Notice::ID) => self.trap(datagram),
+            (Method::GET | Method::SET, SmInfo::ID) if !self.hears(datagram) => {}
             (Method::GET, SmInfo::ID) => {
                 let info = self.sm_info();
                 // Nobody is called 0. Whoever asked before we know who we are asks again.
@@ -98,6 +99,7 @@ impl Sm {
         let mut smp = Smp::from_mad(request.mad);
         smp.header.method = request.mad.header.method().response().0;
         smp.header.status.set(status.0);
+        smp.m_key.set(0);
         if smp.header.mgmt_class() == MgmtClass::SUBN_DR {
             smp.set_returning();
         }
@@ -108,7 +110,10 @@ impl Sm {
 
     fn trap(&mut self, datagram: &Datagram) {
         self.traps += 1;
-        self.actions.push_back(Action::Send(repress(datagram), None));
+        // With a wrong key the trap would go on, and count as an attempt to break in: it comes again when its port is known.
+        if let Some(key) = self.key_of_issuer(datagram) {
+            self.actions.push_back(Action::Send(repress(datagram, key), None));
+        }
         let smp = Smp::from_mad(datagram.mad);
         let Some(notice) = Notice::decode(&smp.data) else { return };
         if self.sm_state() != SmState::Master {
@@ -133,8 +138,26 @@ impl Sm {
                     self.wishes.doubtful(lid);
                 }
             }
+            // Somebody tried a wrong key: asked with the right one, the port's lease stops running out (B67).
+            TrapDetails::BadMKey(_) => {
+                if let Some(lid) = Lid::new(datagram.address.lid) {
+                    self.wishes.doubtful(lid);
+                }
+            }
             _ => {}
         }
+    }
+
+    /// The key of the port that sent a trap.
+    fn key_of_issuer(&self, datagram: &Datagram) -> Option<MKey> {
+        let keys = if let Phase::Applying(apply) = &self.phase { apply.keys() } else { self.keys() };
+        if !keys.in_use() {
+            return Some(MKey::NONE);
+        }
+        let end = Lid::new(datagram.address.lid).and_then(|lid| {
+            self.snapshot.as_ref().and_then(|s| Some((s.end_port(lid)?, Arc::clone(&s.observed))))
+        });
+        end.and_then(|(end, observed)| Some(keys.of(observed.fabric.port(end)?.guid)))
     }
 
     /// CapabilityMask of the port that holds a LID, as we know it.
@@ -154,7 +177,8 @@ impl Sm {
             else {
                 continue;
             };
-            let request = SmpRequest::get::<NodeDescription>(node.path, guid, 0);
+            let request =
+                SmpRequest::get::<NodeDescription>(node.path, guid, 0).with_key(&self.ground.keys, observed);
             self.transactions.submit(request.into_transaction(), Token::Renamed(guid));
         }
     }
@@ -193,8 +217,10 @@ fn asker(observed: &Observed, datagram: &Datagram) -> Option<PortRef> {
 }
 
 /// TrapRepress: the trap's own header and notice, back to its sender.
-fn repress(trap: &Datagram) -> Datagram {
-    let mut mad: Mad = trap.mad;
+fn repress(trap: &Datagram, key: MKey) -> Datagram {
+    let mut smp = Smp::from_mad(trap.mad);
+    smp.m_key.set(key.0);
+    let mut mad: Mad = smp.into_mad();
     mad.header.method = Method::TRAP_REPRESS.0;
     mad.header.status.set(0);
     Datagram { address: Address { grh: None, ..trap.address }, mad }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mad::types::Lid;
 use mad::wire::smp::SmState;
 
-use super::{Action, Role, Sm};
+use super::{Action, Phase, Role, Sm};
 use crate::config::LidTakeover;
 use crate::multicast::MulticastDemand;
 use crate::observed::Observed;
@@ -22,6 +22,7 @@ impl Sm {
             return;
         }
         self.memory = Arc::default();
+        self.keys_mut().forget();
         self.multicast.demand = Arc::new(MulticastDemand::default());
         self.aliases = Arc::default();
         self.actions.push_back(Action::AnotherFabric);
@@ -47,6 +48,10 @@ impl Sm {
         self.memory = Arc::new(restored.lids);
         self.memory_is_doubtful = false;
         self.ground.quirks = restored.quirks;
+        self.keys_mut().add(&restored.keys);
+        if let Phase::Sweeping(sweep) = &mut self.phase {
+            sweep.add_keys(&restored.keys);
+        }
         self.multicast.demand = restored.demand;
         self.aliases = restored.aliases;
         self.wishes.replan();

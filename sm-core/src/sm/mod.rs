@@ -23,6 +23,7 @@ mod election;
 mod event;
 mod incoming;
 mod inline;
+mod keys;
 mod memory;
 mod multicast;
 mod report;
@@ -40,6 +41,7 @@ use mad::types::{Guid, Lid, PortNum, Timestamp};
 
 use crate::aliases::AliasTable;
 use crate::apply::{Apply, Ground, Job};
+use crate::keys::KeyRing;
 use crate::multicast::{MftJob, MulticastApply};
 use crate::observed::Observed;
 use crate::plan::Plan;
@@ -53,6 +55,7 @@ use balance::Balance;
 use election::{Election, Rank};
 pub use event::{Action, Event};
 pub use inline::Inline;
+use keys::KeyNotes;
 use multicast::MulticastState;
 pub use report::{MadCounts, ManagerSeen, Report, Role, StageSeconds};
 use role::{Confirmation, Others};
@@ -80,6 +83,8 @@ enum Token {
     Confirm(Guid),
     /// Counters of a switch port.
     Counter(Guid, PortNum),
+    /// PortInfo of our own port.
+    OwnPort,
     /// HANDOVER to a higher manager, or ACKNOWLEDGE of one that came to us.
     Control,
 }
@@ -153,6 +158,7 @@ pub struct Sm {
     watch: Watch,
     tell: Tell,
     balance: Balance,
+    key_notes: KeyNotes,
     /// Ports that came up between their reading and the clearing of PortStateChange.
     changed_meanwhile: Vec<(Guid, PortNum)>,
     /// Nodes whose SL-to-VL and VL arbitration tables somebody asked for.
@@ -176,6 +182,7 @@ impl Sm {
     pub fn new(settings: SmSettings, restored: Restored, reassign: bool, first_tid: u32) -> Self {
         let transactions = Transactions::new(settings.transactions, first_tid);
         let rank = Rank { priority: settings.priority, guid: Guid::NONE };
+        let keys = Arc::new(KeyRing::new(Arc::clone(&settings.m_keys), restored.keys));
         Self {
             election: Election::new(rank, role::policy(&settings)),
             others: Others::default(),
@@ -187,7 +194,7 @@ impl Sm {
             stale_plans: 0,
             actions: VecDeque::new(),
             observed: None,
-            ground: Ground { quirks: restored.quirks, ..Ground::default() },
+            ground: Ground { quirks: restored.quirks, keys, ..Ground::default() },
             memory_is_doubtful: !restored.lids.is_empty(),
             memory: Arc::new(restored.lids),
             stuck: BTreeSet::new(),
@@ -199,6 +206,7 @@ impl Sm {
             watch: Watch::default(),
             tell: Tell::default(),
             balance: Balance::default(),
+            key_notes: KeyNotes::default(),
             changed_meanwhile: Vec::new(),
             tables_wanted: BTreeSet::new(),
             raised: BTreeSet::new(),
@@ -333,11 +341,12 @@ impl Sm {
 
     /// Settings take effect at the next step (B11): a look plans again with them.
     fn change_settings(&mut self, settings: SmSettings) {
-        if settings.plan != self.settings.plan {
+        if settings.plan != self.settings.plan || settings.m_keys != self.settings.m_keys {
             self.wishes.replan();
         }
         self.wishes.full();
         self.settings = settings;
+        self.adopt_keys(Arc::clone(&self.ground.keys));
         self.renew_rank();
     }
 
@@ -361,6 +370,7 @@ impl Sm {
             (Token::Tell { guid, tries }, _) => self.told(guid, tries, &answer),
             (Token::Renamed(guid), _) => self.renamed_answered(guid, &answer),
             (Token::Poll(guid), _) => self.polled(guid, &answer, now),
+            (Token::OwnPort, _) => self.own_port_answered(&answer),
             (Token::Confirm(guid), Phase::Confirming(confirmation)) => confirmation.answer(guid, &answer),
             (
                 Token::Apply(_)

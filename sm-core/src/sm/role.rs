@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mad::transactions::Request;
 use mad::transport::Datagram;
-use mad::types::{DirectedPath, Guid, PortState, Timestamp};
+use mad::types::{DirectedPath, Guid, MKey, PortState, Timestamp};
 use mad::wire::smp::{SmControl, SmInfo, SmState, Smp};
 use mad::wire::{Attribute, Status};
 
@@ -249,6 +249,7 @@ impl Sm {
         let mut info = self.sm_info();
         info.set_state_raw(state.to_wire());
         let request = SmpRequest::set(*path, to, control.to_wire(), &info);
+        let request = SmpRequest { m_key: self.keys().of(to), ..request };
         self.transactions.submit(request.into_transaction(), Token::Control);
     }
 
@@ -257,7 +258,9 @@ impl Sm {
         let mut request = SmpRequest::get::<SmInfo>(path, guid, 0);
         let whole = self.sm_info().encode(&mut request.data);
         debug_assert!(whole, "SMInfo has 21 bytes");
-        request
+        // Whoever is asked is a program: it gets to see no key that it need not.
+        let key = if self.settings.m_keys.protect < 2 { MKey::NONE } else { self.keys().of(guid) };
+        SmpRequest { m_key: key, ..request }
     }
 
     /// When the next poll is due.
@@ -272,6 +275,7 @@ impl Sm {
             return;
         };
         self.others.next_poll = Some(now + self.settings.polling_interval);
+        self.ask_own_port();
         let Some(path) = self.others.paths.get(&guid).copied() else {
             self.election.polled(guid, None);
             return self.carry_out(now);

@@ -12,6 +12,7 @@ use super::role::Confirmation;
 use super::wishes::Generation;
 use super::{Action, MadCounts, Phase, Sm, StageSeconds, Token};
 use crate::apply::{Applied, Apply};
+use crate::keys::KeyRing;
 use crate::observed::{FindingKind, Observed};
 use crate::plan::{Plan, PlanError, PlanInput, own_end, port_tables};
 use crate::snapshot::{SmFacts, Snapshot};
@@ -91,7 +92,11 @@ impl Sm {
             let next = match &mut self.phase {
                 Phase::Sweeping(sweep) => sweep.next_request().map(|(r, ask)| (r, Token::Sweep(ask))),
                 Phase::Applying(apply) => apply.next_request().map(|(r, job)| (r, Token::Apply(job))),
-                Phase::Multicast(apply) => apply.next_request().map(|(r, job)| (r, Token::Multicast(job))),
+                Phase::Multicast(apply) => apply.next_request().map(|(r, job)| {
+                    let keyed =
+                        self.observed.as_ref().map_or(r, |observed| r.with_key(&self.ground.keys, observed));
+                    (keyed, Token::Multicast(job))
+                }),
                 Phase::Idle | Phase::Planning | Phase::Confirming(_) => None,
             };
             let Some((request, token)) = next else { return };
@@ -131,7 +136,10 @@ impl Sm {
         }
         let wished = self.wishes.wants_look().then(|| self.look_allowed());
         let replan = self.wishes.wants_replan().then_some(Timestamp::ZERO);
-        [self.next_look, self.watch.deadline(), wished, replan].into_iter().flatten().min()
+        [self.next_look, self.watch.deadline(), wished, replan, self.renewal_due()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// When the next look that traps ask for may begin: however many come, there are no more than ten a second (B65).
@@ -160,6 +168,8 @@ impl Sm {
             qos_of: if full { BTreeSet::new() } else { std::mem::take(&mut self.tables_wanted) },
             ask_managers: true,
             introduction: Some(self.sm_info()),
+            keys: Arc::clone(&self.ground.keys),
+            own: self.own.guid,
             raised: self.raised.iter().copied().collect(),
             acknowledge_changes: self.election.leads() && examined,
             first_serial: self.round.number << 32,
@@ -178,6 +188,7 @@ impl Sm {
                     })
                     .collect();
                 doubtful.append(&mut self.changed_meanwhile);
+                doubtful.extend(self.renew_leases(&observed, now));
                 self.round.asked.clone_from(&watched);
                 Sweep::look(settings, observed, &watched, &doubtful)
             }
@@ -202,7 +213,8 @@ impl Sm {
         } else {
             self.wishes.look_done(self.round.began);
         }
-        let SweepResult { observed, tables, reset, findings, changed, look_again } = result;
+        let SweepResult { observed, tables, reset, findings, changed, look_again, keys } = result;
+        self.adopt_keys(keys);
         if changed {
             let known = Arc::make_mut(&mut self.ground.tables);
             reset.iter().for_each(|guid| known.forget(*guid));
@@ -264,7 +276,8 @@ impl Sm {
             memory: self.memory_for_plan(&observed),
             observed,
             settings: self.settings.plan.clone(),
-            stuck: self.stuck.clone(),
+            stuck: self.stuck.iter().copied().chain(self.refusing()).collect(),
+            keys: Arc::clone(&self.ground.keys),
             reassign: self.reassign,
             tables: Arc::clone(&self.ground.tables),
             previous: self.plan.clone(),
@@ -322,8 +335,10 @@ impl Sm {
         let Some(observed) = self.observed.take() else { return };
         self.reassign = false;
         self.answer_before_telling(&confirmation.plan, &observed);
+        self.expect_keys(&confirmation.plan, &observed);
         self.round.apply_began = now;
         let ground = std::mem::take(&mut self.ground);
+        self.ground.keys = Arc::clone(&ground.keys);
         self.plan = Some(Arc::clone(&confirmation.plan));
         self.phase = Phase::Applying(Box::new(Apply::new(confirmation.plan, observed, ground)));
     }
@@ -346,6 +361,8 @@ impl Sm {
         self.tell.done(&applied.reregistered);
         self.tell.add(applied.untold);
         self.ground = ground;
+        KeyRing::meet_all(&mut self.ground.keys, &observed);
+        self.adopt_keys(Arc::clone(&self.ground.keys));
         self.stuck.extend(stuck);
         self.own.lid = observed.fabric.port(own_end(&observed)).and_then(|p| p.lid);
         if let Some(report) = &mut self.round.report {
@@ -417,6 +434,7 @@ impl Sm {
             self.next_look = (!interval.is_zero()).then(|| now + interval);
         }
         let Some(mut report) = self.round.report.take() else { return };
+        let locked = self.observed.as_ref().map(|observed| self.locked_ports(observed)).unwrap_or_default();
         let (before, stats) = (self.stats_at_start, self.transactions.stats());
         report.mads = MadCounts {
             sent: stats.sent - before.sent,
@@ -431,6 +449,7 @@ impl Sm {
         report.seconds = StageSeconds { total, ..report.seconds };
         if let Some(observed) = &self.observed {
             report.failures.extend(left_out(observed));
+            report.failures.extend(locked);
         }
         self.actions.push_back(Action::Report(report));
     }

@@ -99,6 +99,7 @@ impl Sm {
                 .and_then(|port| reregister_request(&observed, port.end, snapshot.sm.lid));
             match request {
                 Some(request) => {
+                    let request = request.with_key(&self.ground.keys, &observed);
                     self.transactions.submit(request.into_transaction(), Token::Tell { guid, tries });
                 }
                 None => drop(self.tell.queued.remove(&guid)),

@@ -24,12 +24,14 @@ pub enum Kind {
     Subscription = 6,
     /// Alias GUIDs of a port, by PortGUID and block.
     Aliases = 7,
+    /// Keys that a port may hold and where it is, by PortGUID.
+    MKey = 9,
     /// How often a master changed the state, 8 bytes under an empty identifier: which of two copies is newer.
     Version = 8,
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Lids,
         Self::NotKept,
         Self::Group,
@@ -37,6 +39,7 @@ impl Kind {
         Self::Service,
         Self::Subscription,
         Self::Aliases,
+        Self::MKey,
         Self::Version,
     ];
 

@@ -1,6 +1,6 @@
 //! What survives a restart and a failover: everything that only the master knows.
 //!
-//! Everything is kept as entries ([`entry`]): LIDs, fields that ports don't keep, multicast groups and members, services,
+//! Everything is kept as entries ([`entry`]): LIDs, fields that ports don't keep, M_Keys, multicast groups and members, services,
 //! subscriptions, alias GUIDs. A [`StateStore`] keeps entries somewhere and changes them all or none; [`Journaled`] is a crash-safe
 //! database in the state directory with a journal before it, [`Etcd`](etcd::Etcd) one that managers share. An [`Outbox`]
 //! stands before each store: what can't be written waits in it and is tried again, and the subnet manager goes on (B18).
@@ -37,6 +37,7 @@ pub use typed::is_of_another_fabric;
 
 use crate::aliases::AliasTable;
 use crate::apply::Quirks;
+use crate::keys::KeyMemory;
 use crate::multicast::MulticastDemand;
 use crate::plan::lids::LidMemory;
 use crate::sa::Registry;
@@ -115,6 +116,8 @@ pub struct Restored {
     pub demand: Arc<MulticastDemand>,
     /// The alias GUIDs that ports hold.
     pub aliases: Arc<AliasTable>,
+    /// Keys that ports may hold.
+    pub keys: KeyMemory,
     /// Entries that could not be used, and stores set aside: for the log.
     pub complaints: Vec<String>,
 }
@@ -131,6 +134,7 @@ impl Restored {
         Self {
             lids: typed::lids(entries, &mut complaints),
             quirks: typed::quirks(entries, &mut complaints),
+            keys: typed::keys(entries, &mut complaints),
             demand: Arc::new(registry.groups.demand()),
             aliases: Arc::clone(registry.aliases.table()),
             complaints,

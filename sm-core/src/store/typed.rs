@@ -1,9 +1,10 @@
-//! LIDs and the fields that ports don't keep as entries, and back; whether a store belongs to this fabric.
+//! LIDs, the fields that ports don't keep and M_Keys as entries, and back; whether a store belongs to this fabric.
 
-use mad::types::{Guid, Lid, PortNum};
+use mad::types::{Guid, Lid, MKey, PortNum};
 
 use super::entry::{Entries, Key, Kind};
 use crate::apply::Quirks;
+use crate::keys::{HeldKeys, KeyMemory};
 use crate::observed::Observed;
 use crate::plan::fields::FieldSet;
 use crate::plan::lids::{LidMemory, LidRange};
@@ -69,6 +70,47 @@ pub fn quirks(entries: &Entries, complaints: &mut Vec<String>) -> Quirks {
     quirks
 }
 
+/// Entries of [`Kind::MKey`] by PortGUID: number of keys (1 byte), whether it is silent (1 byte), the keys, then NodeGUID and port at the other end of each
+/// cable.
+pub fn key_entries(memory: &KeyMemory) -> Entries {
+    let entry = |(port, held): (&Guid, &HeldKeys)| {
+        let mut value = vec![held.keys.len() as u8, held.silent.into()]; // a handful
+        held.keys.iter().for_each(|key| value.extend(key.0.to_be_bytes()));
+        for (node, port) in &held.at {
+            value.extend(node.0.to_be_bytes());
+            value.push(port.0);
+        }
+        (Key::new(Kind::MKey, port.0.to_be_bytes().to_vec()), value)
+    };
+    memory.iter().map(entry).collect()
+}
+
+/// The keys of ports in `entries`.
+pub fn keys(entries: &Entries, complaints: &mut Vec<String>) -> KeyMemory {
+    let mut memory = KeyMemory::new();
+    for (key, value) in entries.iter().filter(|(key, _)| key.kind == Kind::MKey) {
+        let port = <[u8; 8]>::try_from(&key.id[..]).map(|bytes| Guid(u64::from_be_bytes(bytes)));
+        match port.ok().zip(held_keys(value)) {
+            Some((port, held)) => drop(memory.insert(port, held)),
+            None => complaints.push(format!("{key:?} has not the form of keys")),
+        }
+    }
+    memory
+}
+
+fn held_keys(value: &[u8]) -> Option<HeldKeys> {
+    let number = |bytes: &[u8]| Some(u64::from_be_bytes(bytes.try_into().ok()?));
+    let ([count, silent], rest) = value.split_at_checked(2)? else { return None };
+    let (keys, at) = rest.split_at_checked(usize::from(*count) * 8)?;
+    let keys = keys.chunks_exact(8).map(|key| number(key).map(MKey)).collect::<Option<Vec<_>>>()?;
+    let at = at.chunks(9).map(|place| {
+        let (port, node) = place.split_last()?;
+        Some((Guid(number(node)?), PortNum(*port)))
+    });
+    let at = at.collect::<Option<Vec<_>>>()?;
+    Some(HeldKeys { keys, silent: *silent != 0, at })
+}
+
 /// Whether remembered LIDs are those of another fabric: of all ports that they are of, beside our own node's, none is
 /// here, and there are some.
 pub fn is_of_another_fabric(memory: &LidMemory, observed: &Observed) -> bool {
@@ -79,4 +121,23 @@ pub fn is_of_another_fabric(memory: &LidMemory, observed: &Observed) -> bool {
     let own: Vec<Guid> = ports(true).collect();
     let mut others = memory.keys().filter(|guid| !own.contains(guid)).peekable();
     others.peek().is_some() && !ports(false).any(|guid| memory.contains_key(&guid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_as_they_were_written_and_nothing_else_is_a_key() {
+        let at = vec![(Guid(5), PortNum(3)), (Guid(6), PortNum(36))];
+        let held = HeldKeys { keys: vec![MKey(1), MKey::NONE, MKey(u64::MAX)], silent: true, at };
+        let memory = KeyMemory::from([(Guid(1), held), (Guid(2), HeldKeys::default())]);
+        let mut complaints = Vec::new();
+        let mut entries = key_entries(&memory);
+        assert_eq!(keys(&entries, &mut complaints), memory);
+        assert!(complaints.is_empty());
+        entries.values_mut().for_each(|value| value.truncate(value.len() - 1));
+        assert_eq!(keys(&entries, &mut complaints), KeyMemory::new());
+        assert_eq!(complaints.len(), 2);
+    }
 }

@@ -5,7 +5,7 @@ use mad::wire::smp::{LinearForwardingTable, NodeDescription, PortInfo, SmInfo, S
 use routing::fabric::PortRef;
 use routing::routes::LFT_BLOCK;
 
-use super::{FoundTable, Place, Sweep, What};
+use super::{Ask, FoundTable, Place, Sweep, What};
 use crate::observed::{FindingKind, OtherManager};
 use crate::request::Answer;
 
@@ -87,7 +87,7 @@ impl Sweep {
         self.ask(What::Port { guid, port: PortNum::MANAGEMENT, extended: false });
     }
 
-    pub(super) fn port_answered(&mut self, guid: Guid, port: PortNum, extended: bool, answer: &Answer) {
+    pub(super) fn port_answered(&mut self, (guid, port): Place, extended: bool, ask: &Ask, answer: &Answer) {
         let Some(node) = self.id(guid) else { return };
         let end = PortRef { node, port };
         let Some(observed) = self.observed() else { return };
@@ -97,6 +97,9 @@ impl Sweep {
         };
         if !extended && self.wants_extended(end, &info) {
             self.ask(What::Port { guid, port, extended: true });
+            return;
+        }
+        if (!switch || port == PortNum::MANAGEMENT) && !self.learn_key(end, &info, ask) {
             return;
         }
         if switch && port == PortNum::MANAGEMENT {

@@ -12,6 +12,7 @@
 //! left after two unanswered questions (B05).
 
 mod attributes;
+mod keys;
 mod look;
 mod nodes;
 mod outcome;
@@ -20,12 +21,13 @@ mod tables;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use mad::types::{DirectedPath, Guid, PortNum};
+use mad::types::{DirectedPath, Guid, MKey, PortNum};
 use mad::wire::Attribute;
 use mad::wire::smp::{LinearForwardingTable, NodeDescription, NodeInfo, PortInfo, SmInfo, SwitchInfo};
 use routing::fabric::{NodeId, PortRef};
 
 use crate::aliases::AliasTable;
+use crate::keys::KeyRing;
 use crate::observed::{Finding, FindingKind, Observed, PortTable};
 use crate::plan::own_end;
 use crate::request::{Answer, SmpRequest};
@@ -54,6 +56,10 @@ pub struct SweepSettings {
     /// Whether PortStateChange is cleared before a switch's ports are read, so that no change is lost in between (B04).
     /// The only Set of a sweep; for masters.
     pub acknowledge_changes: bool,
+    /// M_Keys, as far as they are known.
+    pub keys: Arc<KeyRing>,
+    /// PortGUID of our own port, where it is known: its key may be needed before it can tell.
+    pub own: Guid,
     /// Ports that were raised since the last sweep. Where PortStateChange is set on their switch, the far end is read too: it
     /// may have been reset after it was configured and before this end was raised, and this end shows nothing of it.
     pub raised: HashSet<Place>,
@@ -72,6 +78,8 @@ pub struct Ask {
     again: bool,
     /// Tells this question from the same one asked by another route.
     serial: u64,
+    /// The key that it carried.
+    key: MKey,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +160,11 @@ pub struct Sweep {
     asked_tables: HashSet<(Place, PortTable)>,
     /// Ports that refuse bit 31 of PortInfo's modifier although their capability mask promises it.
     no_extended: HashSet<Place>,
+    /// What is known of keys by now.
+    keys: Arc<KeyRing>,
+    /// Keys that a port hid its own from, and those to which nobody behind a port answered.
+    tried: HashMap<Guid, Vec<MKey>>,
+    tried_behind: HashMap<Option<Place>, Vec<MKey>>,
     look: Option<look::Look>,
     /// Far ends of links that went, to be read when routes to them were found again.
     orphaned: Vec<Place>,
@@ -180,6 +193,9 @@ impl Sweep {
             outstanding: HashMap::new(),
             next_serial: settings.first_serial,
             given_up: 0,
+            keys: Arc::clone(&settings.keys),
+            tried: HashMap::new(),
+            tried_behind: HashMap::new(),
             settings,
             answered: 0,
             silences: HashMap::new(),
@@ -202,6 +218,8 @@ impl Sweep {
         loop {
             while let Some(mut ask) = self.queue.pop_front() {
                 if let Some(request) = self.request(&ask.what) {
+                    let request = self.lock_up(&ask.what, request);
+                    ask.key = request.m_key;
                     ask.serial = self.next_serial;
                     self.next_serial += 1;
                     self.outstanding.insert(ask.serial, (ask, request.path));
@@ -236,9 +254,15 @@ impl Sweep {
     fn take(&mut self, ask: Ask, answer: &Answer) {
         self.answered += 1;
         if *answer == Answer::Silent {
+            if self.try_another_key(ask) {
+                return;
+            }
             let glance = matches!(ask.what, What::SwitchInfo(guid) if self.is_first_glance(guid));
             if !ask.again && !glance {
                 self.queue.push_back(Ask { again: true, ..ask });
+                return;
+            }
+            if self.try_another_key_behind(ask) {
                 return;
             }
             if let Some(guid) = ask.what.node() {
@@ -246,12 +270,12 @@ impl Sweep {
             }
         }
         match ask.what {
-            What::Node(from) => self.node_answered(from, answer),
+            What::Node(from) => self.node_answered(from, ask.key, answer),
             What::Recheck { old, new, guid, port } => self.rechecked(old, new, (guid, port), answer),
             What::Description(guid) => self.description_answered(guid, answer),
             What::SwitchInfo(guid) => self.switch_info_answered(guid, answer),
             What::Acknowledge(guid) => self.acknowledged(guid, answer),
-            What::Port { guid, port, extended } => self.port_answered(guid, port, extended, answer),
+            What::Port { guid, port, extended } => self.port_answered((guid, port), extended, &ask, answer),
             What::Table { guid, block } => self.table_answered(guid, block, answer),
             What::Manager(place) => self.manager_answered(place, answer),
             What::PortTable { place, table } => self.port_table_answered(place, table, answer),
@@ -273,7 +297,7 @@ impl Sweep {
     }
 
     fn ask(&mut self, what: What) {
-        self.queue.push_back(Ask { what, again: false, serial: 0 });
+        self.queue.push_back(Ask { what, again: false, serial: 0, key: MKey::NONE });
     }
 
     /// Whether the questions to this node are over: two went unanswered.

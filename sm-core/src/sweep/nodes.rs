@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mad::types::{DirectedPath, Guid, NodeType, PortNum};
+use mad::types::{DirectedPath, Guid, MKey, NodeType, PortNum};
 use mad::wire::smp::NodeInfo;
 use routing::fabric::{NodeId, PortRef};
 
@@ -11,7 +11,10 @@ use crate::observed::{FindingKind, Observed};
 use crate::request::Answer;
 
 impl Sweep {
-    pub(super) fn node_answered(&mut self, from: Option<Place>, answer: &Answer) {
+    pub(super) fn node_answered(&mut self, from: Option<Place>, key: MKey, answer: &Answer) {
+        if let Some(info) = answer.attribute::<NodeInfo>() {
+            self.believe_key(info.port_guid(), key);
+        }
         let Some(from) = from else { return self.local_node_answered(answer) };
         let Some(end) = self.end(from) else { return };
         let Some(path) = self.path_beyond(end) else { return };

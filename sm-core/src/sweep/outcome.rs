@@ -7,6 +7,7 @@ use mad::types::{Guid, PortState};
 use routing::routes::LFT_BLOCK;
 
 use super::{Guids, Sweep};
+use crate::keys::KeyRing;
 use crate::observed::{Finding, NodeTables, Observed, ObservedNode};
 
 /// Blocks of a linear forwarding table as they were read; `None` for one that was not answered.
@@ -37,6 +38,8 @@ pub struct SweepResult {
     pub findings: Vec<Finding>,
     /// Whether anything differs from the picture that a look began with. Always true of a full sweep.
     pub changed: bool,
+    /// What is known of keys now.
+    pub keys: Arc<KeyRing>,
     /// Whether a cable was moved meanwhile, so that it is worth looking again soon.
     pub look_again: bool,
 }
@@ -55,6 +58,7 @@ impl Sweep {
         if !looked || !self.observed.as_ref().is_some_and(|now| same(now, before)) {
             self.renew_paths();
         }
+        self.close_keys();
         let Some(mut observed) = self.observed else {
             return Err(SweepError::LocalNode("no answer".into()));
         };
@@ -83,6 +87,7 @@ impl Sweep {
             reset,
             findings: self.findings,
             changed,
+            keys: self.keys,
             look_again: self.look_again,
         })
     }

@@ -60,6 +60,7 @@ fn setup(
     };
     Setup {
         transport,
+        own: Guid::NONE,
         settings: SmSettings {
             priority,
             polling_interval: Duration::from_millis(50),

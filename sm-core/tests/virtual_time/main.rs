@@ -7,6 +7,7 @@ mod bring_up;
 mod changes;
 mod discovery;
 mod failover;
+mod keys;
 mod lanes;
 mod managers;
 mod memory;

@@ -222,7 +222,8 @@ pub(crate) fn attach(world: &mut World, name: &str, settings: SmSettings, restor
 
 fn attach_at(world: &mut World, name: &str, port: u8, settings: SmSettings, restored: Restored) -> AgentId {
     let node = world.find_name(name).unwrap();
-    let sm = Sm::new(settings, restored, false, 0x1000 * (node + 1));
+    let own = world.device(node).port(PortNum(port)).map_or(Guid::NONE, |port| Guid(port.guid));
+    let sm = Sm::new(settings, restored, false, 0x1000 * (node + 1)).on_port(own);
     world.attach(End::new(node, port), Box::new(SmAgent(Inline::new(sm)))).unwrap()
 }
 

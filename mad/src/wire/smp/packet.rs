@@ -1,9 +1,9 @@
 //! The subnet management packet: M_Key, directed route and 64 bytes of attribute (specification volume 1, 14.2.1).
 
-use zerocopy::big_endian::{U16, U64};
+use zerocopy::big_endian::U16;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::types::{DirectedPath, Lid, MAX_HOPS};
+use crate::types::{DirectedPath, Lid, MAX_HOPS, WireKey};
 use crate::wire::header::{Mad, MadHeader, Method, MgmtClass};
 
 /// The direction bit in the status field of a directed-route SMP: set on the way back.
@@ -16,7 +16,7 @@ pub struct Smp {
     /// The common header.
     pub header: MadHeader,
     /// The M_Key of the port asked.
-    pub m_key: U64,
+    pub m_key: WireKey,
     /// Directed route: LID of the source of the directed part, 0xFFFF for none.
     pub dr_slid: U16,
     /// Directed route: LID of its destination, 0xFFFF for none.

@@ -5,6 +5,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::types::{
     Lid, LinkSpeed, LinkSpeedSet, LinkWidth, LinkWidthSet, Mtu, PortPhysState, PortState, ServiceLevel,
+    WireKey,
 };
 use crate::wire::{Attribute, ids};
 
@@ -14,7 +15,7 @@ use crate::wire::{Attribute, ids};
 #[repr(C)]
 pub struct PortInfo {
     /// M_Key of the port.
-    pub m_key: U64,
+    pub m_key: WireKey,
     /// GidPrefix of the subnet.
     pub gid_prefix: U64,
     /// Base LID; see [`PortInfo::lid`].

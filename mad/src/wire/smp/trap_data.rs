@@ -5,7 +5,7 @@ use zerocopy::big_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::Notice;
-use crate::types::{Gid, Guid, Lid, PortNum, Qpn};
+use crate::types::{Gid, Guid, Lid, PortNum, Qpn, WireKey};
 
 /// Details that lie at the head of a notice's data.
 pub trait TrapData: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + Copy {
@@ -275,7 +275,7 @@ pub struct BadMKeyData {
     /// Its attribute modifier.
     pub attribute_modifier: U32,
     /// Its M_Key.
-    pub m_key: U64,
+    pub m_key: WireKey,
     reserved3: u8,
     dr_notice_and_hops: u8,
     /// DRNoticeReturnPath: the first 30 entries of the return path.
