@@ -14,6 +14,7 @@ pub mod registry;
 mod reports;
 mod selector;
 mod server;
+mod transfers;
 mod wish;
 
 pub use answer::{Answer, Request, answer, serve};

@@ -23,6 +23,8 @@ const TRIES: u32 = 3;
 const MOST_OF_ONE: usize = 64;
 /// Reports under way together.
 const WINDOW: usize = 128;
+/// Of these, to one LID: who does not answer holds up nobody else.
+const WINDOW_OF_LID: usize = 16;
 
 #[derive(Debug)]
 struct Pending {
@@ -32,10 +34,28 @@ struct Pending {
     due: Timestamp,
 }
 
+/// The reports to one LID.
+#[derive(Debug, Default)]
+struct Line {
+    waiting: VecDeque<(SubscriptionId, Datagram)>,
+    under_way: usize,
+    /// Whether it is in [`Reports::turns`].
+    has_turn: bool,
+}
+
+impl Line {
+    /// Whether it is to be given a turn.
+    fn wants_turn(&self) -> bool {
+        !self.has_turn && !self.waiting.is_empty() && self.under_way < WINDOW_OF_LID
+    }
+}
+
 /// Reports that wait and are under way.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
-    waiting: VecDeque<(SubscriptionId, Datagram)>,
+    lines: BTreeMap<u16, Line>,
+    /// LIDs with reports that wait and may be sent, in turn.
+    turns: VecDeque<u16>,
     of_one: BTreeMap<SubscriptionId, usize>,
     /// By the lower 32 bits of the transaction ID: the kernel owns the upper ones.
     pending: BTreeMap<u32, Pending>,
@@ -63,7 +83,9 @@ impl Reports {
             *count += 1;
             let mut mad = SaMad::request(Method::REPORT, Report::ID, 0);
             let _fits = Report::new(*notice, issuer).encode(&mut mad.data);
-            self.waiting.push_back((id, Datagram { address: subscription.address, mad: mad.into_mad() }));
+            let datagram = Datagram { address: subscription.address, mad: mad.into_mad() };
+            self.lines.entry(datagram.address.lid).or_default().waiting.push_back((id, datagram));
+            self.settle_line(datagram.address.lid);
         }
     }
 
@@ -103,20 +125,48 @@ impl Reports {
             }
         }
         while self.pending.len() < WINDOW {
-            let (subscription, mut datagram) = self.waiting.pop_front()?;
+            let (subscription, mut datagram) = self.next_waiting()?;
             if subscriptions.get(subscription).is_none() {
                 self.count_down(subscription);
+                self.settle_line(datagram.address.lid);
                 continue;
             }
             let tid = self.next_tid;
             self.next_tid = self.next_tid.wrapping_add(1);
             datagram.mad.header.transaction_id.set(tid.into());
             let due = now + TIMEOUT;
+            self.lines.entry(datagram.address.lid).or_default().under_way += 1;
             self.pending.insert(tid, Pending { subscription, datagram, tries: 1, due });
             self.due.insert((due, tid));
             return Some(datagram);
         }
         None
+    }
+
+    /// The next report that may be sent; its line has another turn when it may send one more.
+    fn next_waiting(&mut self) -> Option<(SubscriptionId, Datagram)> {
+        let lid = self.turns.pop_front()?;
+        let line = self.lines.get_mut(&lid)?;
+        line.has_turn = false;
+        let next = line.waiting.pop_front();
+        // The one that is taken is about to be under way.
+        let more = !line.waiting.is_empty() && line.under_way + 1 < WINDOW_OF_LID;
+        if more {
+            line.has_turn = true;
+            self.turns.push_back(lid);
+        }
+        next
+    }
+
+    /// Gives a line its turn, or forgets it when it is empty.
+    fn settle_line(&mut self, lid: u16) {
+        let Some(line) = self.lines.get_mut(&lid) else { return };
+        if line.wants_turn() {
+            line.has_turn = true;
+            self.turns.push_back(lid);
+        } else if line.waiting.is_empty() && line.under_way == 0 && !line.has_turn {
+            self.lines.remove(&lid);
+        }
     }
 
     /// When [`Reports::poll_send`] has something to send again.
@@ -128,6 +178,11 @@ impl Reports {
         let pending = self.pending.remove(&tid)?;
         self.due.remove(&(pending.due, tid));
         self.count_down(pending.subscription);
+        let lid = pending.datagram.address.lid;
+        if let Some(line) = self.lines.get_mut(&lid) {
+            line.under_way -= 1;
+        }
+        self.settle_line(lid);
         Some(pending)
     }
 

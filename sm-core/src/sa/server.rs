@@ -1,12 +1,12 @@
 //! The sans-IO server around [`serve`]: queue, fairness, replies, RMPP transfers, reports.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mad::rmpp::{Direction, Event, Peer, Rmpp, RmppConfig, SendError};
+use mad::rmpp::{Direction, Event, Rmpp, RmppConfig, SendError, TransferKey};
 use mad::transport::{Address, Datagram};
-use mad::types::{Gid, Guid, Qpn, Timestamp};
+use mad::types::{Gid, Guid, Lid, Timestamp};
 use mad::wire::rmpp::RmppType;
 use mad::wire::sa::{GuidInfoRecord, SaMad, SmInfoRecord};
 use mad::wire::smp::{GidData, Notice, NoticeType};
@@ -19,6 +19,7 @@ use super::heavy::is_heavy;
 use super::records::unread;
 use super::registry::{GroupEvent, Registry};
 use super::reports::Reports;
+use super::transfers::Transfers;
 use crate::multicast::MulticastDemand;
 use crate::snapshot::Snapshot;
 use crate::store::{Change, Entries, Epoch};
@@ -69,8 +70,9 @@ pub struct ServerStatistics {
     pub reports_lost: u64,
 }
 
-/// Who asks: LID and queue pair.
-type Requester = (u16, Qpn);
+/// Who asks: base LID of the port, whichever of its LIDs and queue pairs it asks from; otherwise a host that has many would
+/// have as many turns.
+type Requester = u16;
 
 /// Subnet administration as a state machine: [`Server::receive`] takes datagrams, [`Server::poll_send`] gives those that
 /// are to be sent, [`Server::deadline`] says when it wants to be polled again although nothing came.
@@ -85,7 +87,7 @@ pub struct Server {
     waiting: FairQueue<Requester, Request>,
     outgoing: VecDeque<Datagram>,
     rmpp: Rmpp,
-    transfers: HashMap<Peer, usize>,
+    transfers: Transfers,
     reports: Reports,
     /// Requests that wait until the tables that they ask for were read, and until when at most.
     held: VecDeque<(Timestamp, Request)>,
@@ -105,6 +107,8 @@ pub struct Server {
 const MOST_HELD: Duration = Duration::from_secs(2);
 /// Requests that wait for tables at most; beyond, BUSY at once.
 const HELD: usize = 256;
+/// Of these, of one requester.
+const HELD_OF_ONE: usize = 32;
 
 impl Server {
     /// A server with nothing to do.
@@ -118,7 +122,7 @@ impl Server {
             waiting: FairQueue::new(config.queue, config.queue_per_requester),
             outgoing: VecDeque::new(),
             rmpp: Rmpp::new(config.rmpp),
-            transfers: HashMap::new(),
+            transfers: Transfers::new(&config),
             reports: Reports::default(),
             held: VecDeque::new(),
             heavy: FairQueue::new(config.queue, config.queue_per_requester),
@@ -218,8 +222,13 @@ impl Server {
         self.queue_request(Request::new(SaMad::from_mad(datagram.mad), datagram.address), now);
     }
 
+    fn requester(&self, lid: u16) -> Requester {
+        let port = Lid::new(lid).and_then(|lid| self.snapshot.as_ref()?.port_at(lid));
+        port.map_or(lid, |port| port.lid.get())
+    }
+
     fn queue_request(&mut self, request: Request, now: Timestamp) {
-        let requester = (request.source.lid, request.source.qpn);
+        let requester = self.requester(request.source.lid);
         let held =
             || self.held.iter().any(|(_, held)| held.source == request.source && held.mad == request.mad);
         let same = |other: &Request| other.source == request.source && other.mad == request.mad;
@@ -299,8 +308,15 @@ impl Server {
     /// Puts a request aside when what it asks for was not read from the fabric yet; gives it back when it can be answered.
     fn hold(&mut self, snapshot: &Snapshot, request: Request, now: Timestamp) -> Option<Request> {
         let mut unread = unread(snapshot, &request.mad);
-        if unread.is_empty() || self.held.len() >= HELD {
+        if unread.is_empty() {
             return Some(request);
+        }
+        let requester = self.requester(request.source.lid);
+        let of_same = self.held.iter().filter(|(_, held)| self.requester(held.source.lid) == requester);
+        if self.held.len() >= HELD || of_same.count() >= HELD_OF_ONE {
+            self.statistics.busy += 1;
+            self.queue_answer(&request, refuse(&request.mad, Status::BUSY), now);
+            return None;
         }
         self.unread.append(&mut unread);
         self.held.push_back((now + MOST_HELD, request));
@@ -382,17 +398,19 @@ impl Server {
                 self.outgoing.push_back(reply(request.source, *mad));
             }
             Answer::Table { head, records } => {
-                let peer = Peer::from(&request.source);
-                let sent =
-                    if self.transfers.get(&peer).is_some_and(|n| *n >= self.config.transfers_per_requester) {
-                        Err(SendError::Full)
-                    } else {
-                        self.rmpp.send(request.source, &head.into_mad(), records, now)
-                    };
+                let (requester, bytes) = (self.requester(request.source.lid), records.len());
+                let key = TransferKey::of_sent(&request.source, &head.into_mad());
+                let sent = if self.transfers.has_room(&key, requester, bytes) {
+                    self.rmpp.send(request.source, &head.into_mad(), records, now)
+                } else {
+                    Err(SendError::Full)
+                };
+                // Where this one replaces another of the same key, that one's end is told first.
+                self.take_transfer_events(now);
                 match sent {
-                    Ok(_) => {
+                    Ok(key) => {
                         self.statistics.answered += 1;
-                        *self.transfers.entry(peer).or_insert(0) += 1;
+                        self.transfers.begin(key, requester, bytes);
                     }
                     Err(SendError::UnderWay) => self.statistics.duplicates += 1,
                     Err(SendError::Full) => {
@@ -419,12 +437,7 @@ impl Server {
                     continue;
                 }
             };
-            if let Some(count) = self.transfers.get_mut(&key.peer) {
-                *count -= 1;
-                if *count == 0 {
-                    self.transfers.remove(&key.peer);
-                }
-            }
+            self.transfers.end(&key);
         }
     }
 

@@ -75,7 +75,9 @@ fn paths_by_pair(
     let mut by_pair = Vec::new();
     for (sgid, dgid) in sources.iter().flat_map(|sgid| targets.iter().map(move |dgid| (*sgid, *dgid))) {
         let side = |gid| Side { gid: Some(gid), lid: None };
-        let one = PathQuery { source: side(sgid), target: side(dgid), ..*query };
+        // More than that of one pair are never answered, and with many LIDs there are thousands.
+        let paths_per_pair = Some(u8::try_from(limit).unwrap_or(u8::MAX));
+        let one = PathQuery { source: side(sgid), target: side(dgid), paths_per_pair, ..*query };
         let mut paths = Vec::new();
         let _ = one.all(context.snapshot, context.requester, &mut |path| {
             paths.push(*path);
@@ -172,6 +174,18 @@ mod tests {
         let pairs: std::collections::BTreeSet<_> =
             seven.iter().map(|p| (p.sgid.get(), p.dgid.get())).collect();
         assert_eq!(pairs.len(), 6, "each pair has its turn");
+    }
+
+    /// With LMC 7 two ports have 16,384 paths between them: no more are computed than could be answered.
+    #[test]
+    fn no_more_paths_are_computed_than_are_answered() {
+        let snapshot = Tree { leaves: 2, spines: 1, hosts: 2, lmc: 7 }.snapshot();
+        let gid = |leaf, n| Gid::new(Gid::DEFAULT_PREFIX, Tree::host(leaf, n));
+        let requester = snapshot.port_by_guid(Tree::host(0, 0)).unwrap();
+        let context = Context { snapshot: &snapshot, requester, trusted: false };
+        let (from, to) = ([gid(0, 0), gid(0, 1)], [gid(1, 0), gid(1, 1)]);
+        let pairs = paths_by_pair(&context, &PathQuery::default(), &from, &to, 5).unwrap();
+        assert_eq!(pairs.iter().map(Vec::len).collect::<Vec<_>>(), [5; 4]);
     }
 
     #[test]

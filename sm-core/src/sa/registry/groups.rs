@@ -260,7 +260,8 @@ impl Groups {
     /// Returns the group as it was and what is left of the membership.
     ///
     /// # Errors
-    /// REQ_INVALID when the port isn't a member in all these ways, or another port joined itself.
+    /// REQ_INVALID when the port isn't a member in all these ways; REQ_DENIED when it joined itself and another asks, or one
+    /// that shares no partition with it.
     pub fn leave(
         &mut self,
         snapshot: &Snapshot,
@@ -271,7 +272,8 @@ impl Groups {
         let group = self.by_mgid.get_mut(&request.mgid).ok_or(Status::SA_REQ_INVALID)?;
         let guid = request.port_gid.guid();
         let member = group.members.get(&guid).copied().ok_or(Status::SA_REQ_INVALID)?;
-        if !member.proxy && requester.end != port.end {
+        let proxy = requester.end != port.end;
+        if proxy && (!member.proxy || !requester.shares_partition(port)) {
             return Err(Status::SA_REQ_DENIED);
         }
         let state = request.join_state;
@@ -376,15 +378,26 @@ impl Groups {
             return Err(Status::SA_REQ_INVALID);
         }
         let traits = self.traits_of(snapshot, requester, port, request)?;
+        let mlids = multicast_capacity(snapshot);
+        if self.alone(port, requester.end != port.end) >= usize::from(mlids / SHARE).max(1) {
+            return Err(Status::SA_NO_RESOURCES);
+        }
         let mgid = if request.mgid == Gid(0) {
             self.make_mgid(snapshot, request.scope.unwrap_or(LINK_LOCAL))
         } else {
             check_mgid(request.mgid)?;
             request.mgid
         };
-        let mlid = self.free_mlid(request.mlid.filter(|raw| *raw != 0), multicast_capacity(snapshot))?;
+        let mlid = self.free_mlid(request.mlid.filter(|raw| *raw != 0), mlids)?;
         self.insert(Group { mgid, mlid, traits, permanent: false, members: BTreeMap::new() });
         Ok(mgid)
+    }
+
+    /// Groups that are there for one port alone, which joined itself, or by proxy: for no port that asked for itself.
+    fn alone(&self, port: &EndPort, by_proxy: bool) -> usize {
+        let counts = |member: &Membership| member.proxy == by_proxy && (by_proxy || member.port == port.guid);
+        let groups = self.by_mgid.values().filter(|group| !group.permanent);
+        groups.filter(|group| group.members.values().all(counts)).count()
     }
 
     /// The properties of a new group: what the request names, as far as the port can do it.
@@ -499,6 +512,10 @@ impl Group {
 }
 
 const LINK_LOCAL: u8 = 2;
+
+/// Of the multicast LIDs there are, one port alone may take this part, and so may all that are joined by others: nobody can
+/// take them all from the rest.
+const SHARE: u16 = 4;
 
 /// The port that a PortGID names: own or default prefix, else INVALID_GID (B41).
 fn member_port(snapshot: &Snapshot, gid: Gid) -> Result<&EndPort, Status> {

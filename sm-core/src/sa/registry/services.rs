@@ -15,6 +15,9 @@ use crate::snapshot::{EndPort, Snapshot};
 /// The most services that are held; beyond, NO_RESOURCES. About 250 bytes each.
 const MOST: usize = 100_000;
 
+/// The most services of one port.
+const MOST_OF_PORT: usize = 8192;
+
 /// What a service is known by.
 pub(super) type ServiceName = (u64, Gid, u16);
 
@@ -32,6 +35,8 @@ pub(super) struct Service {
 pub struct Services {
     services: BTreeMap<ServiceName, Service>,
     ends: BTreeSet<(Timestamp, ServiceName)>,
+    /// Number of services by the port that registered them.
+    of_port: BTreeMap<Guid, usize>,
     /// Services that changed since they were last taken for the store.
     changed: BTreeSet<ServiceName>,
 }
@@ -83,7 +88,7 @@ impl Services {
         let name = name_of(&record);
         match self.services.get(&name) {
             Some(old) if !may_change(old, requester, &record) => return Err(Status::SA_REQ_DENIED),
-            None if self.services.len() >= MOST => return Err(Status::SA_NO_RESOURCES),
+            None if self.is_full_for(requester.guid) => return Err(Status::SA_NO_RESOURCES),
             Some(_) | None => self.remove(&name),
         };
         let lease = record.service_lease.get();
@@ -105,7 +110,24 @@ impl Services {
         if let Some(ends) = service.ends {
             self.ends.insert((ends, name));
         }
-        self.services.insert(name, service);
+        let owner = service.owner;
+        if let Some(old) = self.services.insert(name, service) {
+            self.count_down(old.owner);
+        }
+        *self.of_port.entry(owner).or_default() += 1;
+    }
+
+    fn is_full_for(&self, owner: Guid) -> bool {
+        self.services.len() >= MOST || self.of_port.get(&owner).is_some_and(|count| *count >= MOST_OF_PORT)
+    }
+
+    fn count_down(&mut self, owner: Guid) {
+        if let Some(count) = self.of_port.get_mut(&owner) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_port.remove(&owner);
+            }
+        }
     }
 
     /// Ends a registration, named by ServiceID, ServiceGID and ServiceP_Key whatever the mask says: they are the record's
@@ -150,6 +172,7 @@ impl Services {
 
     fn remove(&mut self, name: &ServiceName) -> Option<ServiceRecord> {
         let service = self.services.remove(name)?;
+        self.count_down(service.owner);
         if let Some(ends) = service.ends {
             self.ends.remove(&(ends, *name));
         }

@@ -1,5 +1,6 @@
 mod aliases;
 mod bad_input;
+mod hostile;
 
 use std::time::Duration;
 

@@ -76,6 +76,48 @@ fn b31_mlids_don_t_leak() {
     assert!(groups.by_mlid.is_empty() && groups.by_mgid.is_empty());
 }
 
+/// B33: neither one port nor all proxies together take the multicast LIDs from the rest.
+#[test]
+fn b33_nobody_takes_all_mlids() {
+    let mut fabric = TREE.fabric();
+    let switches: Vec<_> = fabric.switches().map(|(id, _)| id).collect();
+    for id in switches {
+        fabric.node_mut(id).switch.as_mut().unwrap().multicast_fdb_cap = 32;
+    }
+    let snapshot = freeze(fabric);
+    let mut groups = Groups::default();
+    let mut make = |from: u8, to: u8, n: u128| {
+        let request = creation(&snapshot, to, mgid(u128::from(from) << 16 | u128::from(to) << 8 | n), FULL);
+        groups.join(&snapshot, host(&snapshot, from), &request).map(drop)
+    };
+    assert_eq!((0..32).filter(|n| make(1, 1, *n).is_ok()).count(), 8, "a quarter");
+    assert_eq!(make(1, 1, 40), Err(Status::SA_NO_RESOURCES));
+    let by_proxy = (0..32).filter(|n| make(1 + (*n % 2) as u8, 3 + (*n % 3) as u8, *n).is_ok()).count();
+    assert_eq!(by_proxy, 8, "a quarter, over all");
+    assert_eq!(make(4, 4, 0), Ok(()), "a port for itself");
+    assert_eq!(make(1, 1, 3), Ok(()), "what is there already");
+}
+
+/// A membership by proxy may be ended by who could have begun it, and by nobody else.
+#[test]
+fn strangers_can_not_take_a_member_out() {
+    let snapshot = freeze(TREE.fabric());
+    let keys = |n: u8| match n {
+        4 => vec![PKey(0x8002)],
+        _ => vec![PKey(0xffff), PKey(0x8001)],
+    };
+    let tables: HashMap<_, _> = (0..6).map(|n| (host(&snapshot, n).end, keys(n))).collect();
+    let snapshot = snapshot.with_pkeys(&tables);
+    let mut groups = Groups::default();
+    let joined = groups.join(&snapshot, host(&snapshot, 1), &creation(&snapshot, 2, mgid(1), FULL));
+    assert!(joined.unwrap().1.proxy);
+    let leave = |groups: &mut Groups, from| {
+        groups.leave(&snapshot, host(&snapshot, from), &request(&snapshot, 2, mgid(1), FULL)).map(drop)
+    };
+    assert_eq!(leave(&mut groups, 4), Err(Status::SA_REQ_DENIED));
+    assert_eq!(leave(&mut groups, 3), Ok(()));
+}
+
 /// B32: with the last full member the group goes, and all that are left in it; told once. A permanent group stays.
 #[test]
 fn b32_groups_end_with_their_last_full_member() {
@@ -114,9 +156,9 @@ fn b33_mlids_stay_within_the_smallest_table() {
     fabric.node_mut(spine).switch.as_mut().unwrap().multicast_fdb_cap = 2;
     let snapshot = freeze(fabric);
     let mut groups = Groups::default();
-    let mut ask = |n, mlid| {
-        let request = MemberRequest { mlid: Some(mlid), ..creation(&snapshot, 0, mgid(n), FULL) };
-        groups.join(&snapshot, host(&snapshot, 0), &request).map(|(group, _)| group.mlid.get())
+    let mut ask = |n: u8, mlid| {
+        let request = MemberRequest { mlid: Some(mlid), ..creation(&snapshot, n, mgid(n.into()), FULL) };
+        groups.join(&snapshot, host(&snapshot, n), &request).map(|(group, _)| group.mlid.get())
     };
     for wrong in [0xc002, 0xc400, 0xbfff, 0xffff] {
         assert_eq!(ask(1, wrong), Err(Status::SA_REQ_INVALID), "{wrong:#x}");
@@ -124,9 +166,9 @@ fn b33_mlids_stay_within_the_smallest_table() {
     assert_eq!(ask(1, 0xc001), Ok(0xc001));
     assert_eq!(ask(2, 0xc001), Err(Status::SA_REQ_INVALID), "taken");
     assert_eq!(ask(2, 0), Ok(0xc000), "0 asks for none");
-    assert_eq!(join(&mut groups, &snapshot, 0, mgid(3), FULL), Err(Status::SA_NO_RESOURCES));
-    leave(&mut groups, &snapshot, 0, mgid(1), FULL).unwrap();
-    assert_eq!(join(&mut groups, &snapshot, 0, mgid(3), FULL), Ok(1));
+    assert_eq!(join(&mut groups, &snapshot, 3, mgid(3), FULL), Err(Status::SA_NO_RESOURCES));
+    leave(&mut groups, &snapshot, 1, mgid(1), FULL).unwrap();
+    assert_eq!(join(&mut groups, &snapshot, 3, mgid(3), FULL), Ok(1));
 }
 
 /// B34: MTU in force towards the neighbour counts, for joins and for "largest available".

@@ -1,5 +1,6 @@
 //! Alias GUIDs: who may have which, and what they are good for.
 
+use mad::transport::GlobalRoute;
 use mad::wire::smp::GuidInfo;
 use zerocopy::big_endian::U64;
 
@@ -22,7 +23,7 @@ fn places(indices: &[usize]) -> u64 {
 
 /// A record of host `n` that wants these GUIDs in these places.
 fn wanted(snapshot: &Snapshot, n: u8, block: u8, guids: &[(usize, u64)]) -> GuidInfoRecord {
-    let lid = mad::types::Lid::new(address(snapshot, n).lid).unwrap();
+    let lid = Lid::new(address(snapshot, n).lid).unwrap();
     let mut info = GuidInfo::new_zeroed();
     guids.iter().for_each(|(index, guid)| info.guids[*index] = U64::new(*guid));
     GuidInfoRecord::new(lid, block, info)
@@ -202,6 +203,12 @@ fn an_alias_is_good_for_paths_groups_services_and_subscriptions() {
     let found = PathRecord::decode(&reply.data).unwrap();
     assert_eq!((found.sgid(), found.dgid()), (a, b));
     assert_eq!((found.slid.get(), found.dlid.get()), (address(&snapshot, 1).lid, address(&snapshot, 2).lid));
+    // It tells forgeries from others, too.
+    let route = GlobalRoute { gid: b, gid_index: 0, hop_limit: 0, traffic_class: 0, flow_label: 0 };
+    let forged = Address { grh: Some(route), ..address(&snapshot, 1) };
+    let mad = request(Method::GET, &path, ends, 20).into_mad();
+    server.receive(&Datagram { address: forged, mad }, &snapshot, at(2));
+    assert_eq!(server.poll_send(at(2)).map(|d| d.mad.header.status()), Some(Status::SA_REQ_DENIED));
     // From an open end each GID of a port has its path.
     let all = ask(&mut server, &snapshot, 1, request(Method::GET_TABLE, &path, PathRecord::DGID, 3), at(2));
     let bytes = (9 + 2) * PathRecord::TABLE_LEN;
@@ -257,7 +264,7 @@ fn an_alias_is_good_for_paths_groups_services_and_subscriptions() {
     inform.set_producer_type_or_vendor_id(InformInfo::ALL_PRODUCERS);
     inform.gid.set(b.0);
     assert_eq!(status(&mut server, 1, request(Method::SET, &inform, 0, 11)), Status::OK);
-    let lid = mad::types::Lid::new(address(&snapshot, 2).lid);
+    let lid = Lid::new(address(&snapshot, 2).lid);
     server.notice(&Notice::generic(NoticeType::Urgent, 1, 129, lid));
     let report = server.poll_send(at(4)).expect("a report of the port that has the alias");
     assert_eq!(report.mad.header.method(), Method::REPORT);
