@@ -35,7 +35,7 @@ impl Failure {
                 ExitCode::from(2)
             }
             Self::Failed(error) => {
-                complain(&format!("{error:#}"));
+                complain(&line(&error));
                 ExitCode::FAILURE
             }
             Self::Reported => ExitCode::FAILURE,
@@ -48,7 +48,7 @@ impl Failure {
     pub(crate) fn into_text(self) -> String {
         match self {
             Self::Usage(text) => text,
-            Self::Failed(error) => format!("{error:#}"),
+            Self::Failed(error) => line(&error),
             Self::Reported => "failed".to_owned(),
             Self::Exit(code) => format!("exit code {code}"),
             Self::ReaderLeft => "the reader left".to_owned(),
@@ -56,8 +56,35 @@ impl Failure {
     }
 }
 
+/// An error and its causes. Some errors quote their cause, for those who show them alone: it isn't said twice.
+fn line(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 /// One line to standard error; when even that fails there is nobody left to tell.
 pub(crate) fn complain(text: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "rsm: {text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::line;
+
+    #[test]
+    fn causes_are_said_once() {
+        let denied = || std::io::Error::other("denied");
+        let quoted = anyhow::Error::new(denied()).context("file: denied");
+        assert_eq!(line(&quoted), "file: denied");
+        let told = Err::<(), _>(denied()).context("file").context("reading");
+        assert_eq!(line(&told.unwrap_err()), "reading: file: denied");
+    }
 }
