@@ -1,7 +1,8 @@
 //! Times the bring-up of a fabric by the subnet manager's state machine in virtual time: `benches/virtual.sh` runs it.
 //!
 //! `bring_up 18,18,36 1,18,18` is the tree of 36-port switches with 11,664 hosts, `bring_up FILE` a fabric from a file. Prints
-//! what took how long, counters, and the verdict on the tables in the simulated switches; fails when that is not right.
+//! what took how long, counters, and the verdict on the tables in the simulated switches; fails when that is not right. With
+//! `--unwatched` before, the world doesn't look after each change whether a forwarding loop has come into being.
 
 use std::io::Write;
 use std::path::Path;
@@ -58,11 +59,13 @@ fn peak() -> Option<u64> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let unwatched = arguments.first().is_some_and(|first| first == "--unwatched");
+    arguments.drain(..usize::from(unwatched));
     let mut out = std::io::stdout();
     let begin = Instant::now();
     let fabric = fabric(&arguments)?;
-    let mut world = World::new(&fabric, Config::default());
+    let mut world = World::new(&fabric, Config { watch_loops: !unwatched, ..Config::default() });
     drop(fabric);
     writeln!(out, "{} devices built in {:.2} s", world.device_count(), begin.elapsed().as_secs_f64())?;
 

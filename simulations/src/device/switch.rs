@@ -33,6 +33,17 @@ impl SwitchTables {
         self.lft.get(usize::from(lid)).copied().unwrap_or(NO_PORT)
     }
 
+    /// The LIDs whose exit is this port, in order.
+    pub fn lids_by(&self, port: u8) -> impl Iterator<Item = u16> {
+        let end = self.lft.len().min(usize::from(self.info.linear_fdb_top.get()) + 1);
+        let blocks = self.lft[..end].chunks(LFT_BLOCK).enumerate();
+        // A block is searched whole, which is fast, before its entries are looked at.
+        blocks.filter(move |(_, block)| block.contains(&port)).flat_map(move |(number, block)| {
+            let exits = block.iter().enumerate().filter(move |(_, exit)| **exit == port);
+            exits.map(move |(offset, _)| (number * LFT_BLOCK + offset) as u16)
+        })
+    }
+
     /// A block of the linear table.
     pub fn linear_block(&self, block: u16) -> [u8; LFT_BLOCK] {
         let first = usize::from(block) * LFT_BLOCK;
