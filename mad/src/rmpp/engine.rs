@@ -1,6 +1,6 @@
 //! All transfers of this side, by key; which datagram belongs to which, timers, bounds.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use super::receiver::{Receiver, Taken};
@@ -47,6 +47,11 @@ impl Phase {
     }
 }
 
+/// Whether a transfer is a request of the peer that is being taken in.
+const fn is_request(key: &TransferKey, phase: &Phase) -> bool {
+    !key.ours && matches!(phase, Phase::Receiving(_))
+}
+
 /// The engine; see the [module](super).
 #[derive(Debug)]
 pub struct Rmpp {
@@ -61,6 +66,8 @@ pub struct Rmpp {
     control: VecDeque<Datagram>,
     events: VecDeque<Event>,
     bytes: usize,
+    /// Requests of each LID that are being taken in.
+    requests: HashMap<u16, usize>,
     /// Peers that have acknowledged something.
     acquainted: HashSet<Peer>,
 }
@@ -84,6 +91,7 @@ impl Rmpp {
             control: VecDeque::new(),
             events: VecDeque::new(),
             bytes: 0,
+            requests: HashMap::new(),
             acquainted: HashSet::new(),
         }
     }
@@ -337,7 +345,9 @@ impl Rmpp {
         }
         // What the first segment announces is looked at only to refuse early what could never be taken.
         let announced = layout.data_of(header.payload_length());
-        if !self.make_room() || announced > self.config.max_message.max(layout.data_len()) {
+        let open = self.requests.get(&key.peer.lid).copied().unwrap_or(0);
+        let too_many = !key.ours && open >= self.config.max_requests_of_lid;
+        if too_many || !self.make_room() || announced > self.config.max_message.max(layout.data_len()) {
             self.push_control(
                 datagram.address,
                 segment::end(&datagram.mad, true, RmppStatus::RESOURCES_EXHAUSTED),
@@ -483,6 +493,14 @@ impl Rmpp {
     fn take(&mut self, key: &TransferKey) -> Option<Phase> {
         let phase = self.transfers.remove(key)?;
         self.bytes -= phase.bytes();
+        if is_request(key, &phase)
+            && let Some(open) = self.requests.get_mut(&key.peer.lid)
+        {
+            *open -= 1;
+            if *open == 0 {
+                self.requests.remove(&key.peer.lid);
+            }
+        }
         let timer = (phase.deadline(), *key);
         self.timers.remove(&timer);
         self.lingering.remove(&timer);
@@ -491,6 +509,9 @@ impl Rmpp {
 
     fn put(&mut self, key: TransferKey, mut phase: Phase) {
         self.bytes += phase.bytes();
+        if is_request(&key, &phase) {
+            *self.requests.entry(key.peer.lid).or_default() += 1;
+        }
         let timer = (phase.deadline(), key);
         self.timers.insert(timer);
         match &mut phase {

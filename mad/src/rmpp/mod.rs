@@ -62,6 +62,8 @@ pub struct RmppConfig {
     pub linger: Duration,
     /// Most transfers at a time, remembered ones included.
     pub max_transfers: usize,
+    /// Most requests in segments of one LID that are being taken in at a time; answers to requests of our own don't count.
+    pub max_requests_of_lid: usize,
     /// Longest message that is taken in, in bytes.
     pub max_message: usize,
     /// Bytes of all messages under way together.
@@ -80,6 +82,7 @@ impl Default for RmppConfig {
             turn_timeout: Duration::from_millis(200),
             linger: Duration::from_secs(5),
             max_transfers: 4096,
+            max_requests_of_lid: 64,
             max_message: 64 << 20,
             max_bytes: 256 << 20,
         }

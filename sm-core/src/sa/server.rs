@@ -46,7 +46,13 @@ impl Default for ServerConfig {
             queue_per_requester: 1024,
             workers: 0,
             transfers_per_requester: 512,
-            rmpp: RmppConfig { max_bytes: 1 << 30, repeat_to_strangers: false, ..RmppConfig::default() },
+            rmpp: RmppConfig {
+                max_bytes: 1 << 30,
+                // A query of 255 GIDs at either end has 8 KiB.
+                max_message: 64 << 10,
+                repeat_to_strangers: false,
+                ..RmppConfig::default()
+            },
         }
     }
 }

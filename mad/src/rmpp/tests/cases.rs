@@ -326,6 +326,31 @@ fn bounds_hold_and_the_peer_is_told() {
     assert_eq!(said(&mut b, now), Some((RmppType::Abort, RmppStatus::UNSPECIFIED.0, 0, 0)));
 }
 
+/// B51: requests that are begun and never ended take a part of the room, and those of others have theirs.
+#[test]
+fn b51_one_peer_opens_no_more_than_its_part() {
+    let now = Timestamp::ZERO;
+    let config = RmppConfig { max_transfers: 8, max_requests_of_lid: 3, ..RmppConfig::default() };
+    let mut b = Rmpp::new(config);
+    let open = |b: &mut Rmpp, lid: u16, tid: u64, flags: u8, segment: u32, length: u32| {
+        let mut mad = made(Method::GET_MULTI, 1, flags, segment, length);
+        mad.header.transaction_id.set(tid);
+        b.receive(&Datagram { address: Address { lid, ..other(1) }, mad }, now);
+        said(b, now).map(|(kind, ..)| kind)
+    };
+    for round in 0..3 {
+        let begun: Vec<_> = (0..5).map(|tid| open(&mut b, 7, round * 10 + tid, FIRST, 1, 0)).collect();
+        let (ack, stop) = (Some(RmppType::Ack), Some(RmppType::Stop));
+        assert_eq!(begun, [ack, ack, ack, stop, stop], "round {round}");
+        assert_eq!(open(&mut b, 8, round * 10, FIRST, 1, 0), ack, "another's");
+        // Those that end make room.
+        for tid in 0..3 {
+            assert_eq!(open(&mut b, 7, round * 10 + tid, LAST, 2, 30), ack);
+        }
+        assert_eq!(open(&mut b, 8, round * 10, LAST, 2, 30), ack);
+    }
+}
+
 /// Two long messages take turns, so that a short one is not kept waiting by a long one.
 #[test]
 fn senders_take_turns() {

@@ -417,8 +417,15 @@ impl Groups {
             return Err(Status::SA_REQ_INVALID);
         }
         let most = port.limits();
-        let mtu = request.mtu.map_or(Some(most.mtu), |bound| bound.mtu(most.mtu));
-        let rate = request.rate.map_or(Some(most.rate), |bound| bound.rate_at_most(most.rate));
+        let broadcast = self.broadcast_group(request.mgid)?;
+        // Of IPoIB those of the broadcast group: a group with smaller ones is of no use to its other hosts.
+        let (mtu, rate) =
+            broadcast.map_or((most.mtu, most.rate), |group| (group.traits.mtu, group.traits.rate));
+        if most.mtu < mtu || most.rate < rate {
+            return Err(Status::SA_REQ_INVALID);
+        }
+        let mtu = request.mtu.map_or(Some(mtu), |bound| bound.mtu(mtu));
+        let rate = request.rate.map_or(Some(rate), |bound| bound.rate_at_most(rate));
         let lifetime = match request.lifetime {
             Some(Bound::Exactly(lifetime)) => lifetime,
             Some(bound) if !bound.lifetime(snapshot.sm.subnet_timeout) => return Err(Status::SA_REQ_INVALID),
@@ -435,20 +442,17 @@ impl Groups {
             flow_label,
             hop_limit: request.hop_limit.unwrap_or(0),
         };
-        self.fits_broadcast_group(request.mgid, &traits)?;
+        if broadcast.is_some_and(|group| !agree(&group.traits, &traits)) {
+            return Err(Status::SA_REQ_INVALID);
+        }
         Ok(traits)
     }
 
-    /// An IPoIB group has to agree with the broadcast group of its scope and partition, which has to be there (RFC 4391).
-    fn fits_broadcast_group(&self, mgid: Gid, traits: &GroupTraits) -> Result<(), Status> {
-        let Some(broadcast) = broadcast_of(mgid).filter(|broadcast| *broadcast != mgid) else {
-            return Ok(());
-        };
-        let group = self.by_mgid.get(&broadcast).ok_or(Status::SA_REQ_INVALID)?;
-        let theirs = &group.traits;
-        let agrees =
-            theirs.qkey == traits.qkey && theirs.pkey.base() == traits.pkey.base() && theirs.sl == traits.sl;
-        if agrees { Ok(()) } else { Err(Status::SA_REQ_INVALID) }
+    /// The broadcast group of an IPoIB group's scope and partition, which has to be there (RFC 4391); `None` for other groups
+    /// and for itself.
+    fn broadcast_group(&self, mgid: Gid) -> Result<Option<&Group>, Status> {
+        let broadcast = broadcast_of(mgid).filter(|broadcast| *broadcast != mgid);
+        broadcast.map(|mgid| self.by_mgid.get(&mgid).ok_or(Status::SA_REQ_INVALID)).transpose()
     }
 
     /// An MLID that the smallest multicast table of the fabric has an entry for (B33): the one asked for, or the first free.
@@ -512,6 +516,12 @@ impl Group {
 }
 
 const LINK_LOCAL: u8 = 2;
+
+/// Whether an IPoIB group has what it has to have in common with its broadcast group (RFC 4391, 5).
+fn agree(a: &GroupTraits, b: &GroupTraits) -> bool {
+    let of = |traits: &GroupTraits| (traits.qkey, traits.pkey.base(), traits.sl, traits.mtu, traits.rate);
+    of(a) == of(b)
+}
 
 /// Of the multicast LIDs there are, one port alone may take this part, and so may all that are joined by others: nobody can
 /// take them all from the rest.

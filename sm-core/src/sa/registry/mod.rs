@@ -104,7 +104,7 @@ impl Registry {
                 Ok(Reply::record(&shown(context, record)))
             }
             (sa::SERVICE_RECORD, Method::DELETE) => {
-                let record = self.services.delete(requester, &decode(mad)?, mask)?;
+                let record = self.services.delete(snapshot, requester, &decode(mad)?, mask)?;
                 Ok(Reply::record(&shown(context, record)))
             }
             (sa::GUID_INFO_RECORD, Method::SET) => {
@@ -187,7 +187,7 @@ impl Registry {
             self.groups.iter().flat_map(|group| group.members().values().map(|member| &member.port));
         let subscribers = self.subscriptions.iter().map(|(_, subscription)| &subscription.port);
         let holders: Vec<Guid> = self.aliases.table().iter().map(|(_, port)| port).collect();
-        let missing = members.chain(subscribers).chain(&holders);
+        let missing = members.chain(subscribers).chain(&holders).chain(self.services.owners());
         let missing = missing.filter(|guid| snapshot.port_by_guid(**guid).is_none());
         let since = missing.map(|guid| (*guid, self.absent.get(guid).copied().unwrap_or(now)));
         self.absent = since.collect();

@@ -70,7 +70,7 @@ impl Services {
     ///
     /// # Errors
     /// INSUFFICIENT_COMPONENTS without ServiceID and ServiceGID; REQ_INVALID for a P_Key that the requester doesn't have;
-    /// REQ_DENIED when another port offers the service under another ServiceKey, or for a port that shares no partition.
+    /// REQ_DENIED when another port registered the service under another ServiceKey, unless it is on the requester's port; or for a port that shares no partition.
     pub fn set(
         &mut self,
         snapshot: &Snapshot,
@@ -87,7 +87,7 @@ impl Services {
         check_holder(snapshot, requester, &record)?;
         let name = name_of(&record);
         match self.services.get(&name) {
-            Some(old) if !may_change(old, requester, &record) => return Err(Status::SA_REQ_DENIED),
+            Some(old) if !may_change(snapshot, old, requester, &record) => return Err(Status::SA_REQ_DENIED),
             None if self.is_full_for(requester.guid) => return Err(Status::SA_NO_RESOURCES),
             Some(_) | None => self.remove(&name),
         };
@@ -137,6 +137,7 @@ impl Services {
     /// NO_RECORDS when there is no such service, REQ_DENIED as for [`Services::set`].
     pub fn delete(
         &mut self,
+        snapshot: &Snapshot,
         requester: &EndPort,
         asked: &ServiceRecord,
         mask: u64,
@@ -144,10 +145,15 @@ impl Services {
         let record = normalized(asked, mask);
         let name = name_of(&record);
         let old = self.services.get(&name).ok_or(Status::SA_NO_RECORDS)?;
-        if !may_change(old, requester, &record) {
+        if !may_change(snapshot, old, requester, &record) {
             return Err(Status::SA_REQ_DENIED);
         }
         self.remove(&name).ok_or(Status::SA_NO_RECORDS)
+    }
+
+    /// PortGUIDs of the ports that registered any.
+    pub(super) fn owners(&self) -> impl Iterator<Item = &Guid> {
+        self.of_port.keys()
     }
 
     /// Removes services whose lease has ended.
@@ -181,9 +187,11 @@ impl Services {
     }
 }
 
-/// The port that registered a service may change it, and whoever knows its key.
-fn may_change(old: &Service, requester: &EndPort, record: &ServiceRecord) -> bool {
+/// The port that registered a service may change it, the port that it is said to be on, and whoever knows its key.
+fn may_change(snapshot: &Snapshot, old: &Service, requester: &EndPort, record: &ServiceRecord) -> bool {
+    let on = snapshot.port_by_gid(old.record.service_gid());
     old.owner == requester.guid
+        || on.is_some_and(|port| port.end == requester.end)
         || (old.record.service_key != [0; 16] && old.record.service_key == record.service_key)
 }
 

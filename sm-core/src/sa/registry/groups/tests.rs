@@ -98,6 +98,32 @@ fn b33_nobody_takes_all_mlids() {
     assert_eq!(make(1, 1, 3), Ok(()), "what is there already");
 }
 
+/// A group of IPoIB has the MTU and rate of its broadcast group, whoever makes it: with smaller ones its hosts could not use it.
+#[test]
+fn groups_of_ipoib_are_no_smaller_than_their_broadcast_group() {
+    let snapshot = freeze(TREE.fabric());
+    let mut groups = Groups::default();
+    let broadcast = ipoib_broadcast(2, PKey(0xffff));
+    let small =
+        MemberRequest { mtu: Some(Bound::Exactly(Mtu::M2048)), ..creation(&snapshot, 0, broadcast, FULL) };
+    groups.join(&snapshot, host(&snapshot, 0), &small).unwrap();
+    let other = Gid(broadcast.0 & !0xffff_ffff | 5);
+    let traits = |groups: &Groups, mgid| groups.get(mgid).map(|group| (group.traits.mtu, group.traits.rate));
+    for wrong in [Bound::Exactly(Mtu::M1024), Bound::Exactly(Mtu::M4096), Bound::Less(Mtu::M2048)] {
+        let request = MemberRequest { mtu: Some(wrong), ..creation(&snapshot, 1, other, FULL) };
+        let refused = groups.join(&snapshot, host(&snapshot, 1), &request).map(drop);
+        assert_eq!(refused, Err(Status::SA_REQ_INVALID), "{wrong:?}");
+    }
+    let slow = MemberRequest {
+        rate: Some(Bound::Exactly(Rate::from_wire(2).unwrap())),
+        ..creation(&snapshot, 1, other, FULL)
+    };
+    assert_eq!(groups.join(&snapshot, host(&snapshot, 1), &slow).map(drop), Err(Status::SA_REQ_INVALID));
+    groups.join(&snapshot, host(&snapshot, 1), &creation(&snapshot, 1, other, FULL)).unwrap();
+    assert_eq!(traits(&groups, other), traits(&groups, broadcast));
+    assert_eq!(traits(&groups, other).map(|(mtu, _)| mtu), Some(Mtu::M2048));
+}
+
 /// A membership by proxy may be ended by who could have begun it, and by nobody else.
 #[test]
 fn strangers_can_not_take_a_member_out() {

@@ -72,7 +72,7 @@ fn act(
         0..=2 => drop(registry.groups.join(snapshot, port, &member).map(drop)),
         3 => drop(registry.groups.leave(snapshot, port, &member)),
         4 => drop(registry.services.set(snapshot, port, &service, named, now)),
-        5 => drop(registry.services.delete(port, &service, named)),
+        5 => drop(registry.services.delete(snapshot, port, &service, named)),
         6 => drop(registry.subscriptions.set(port, address, &inform, false, now)),
         7 => drop(registry.aliases.set(&context, &registry.groups, &wanted, places)),
         8 => drop(registry.aliases.delete(&context, &registry.groups, &wanted, places)),

@@ -1,6 +1,8 @@
 //! What a host may do to the others by asking: nothing. Each of these worked once.
 
+use mad::rmpp::RmppStatus;
 use mad::types::Qpn;
+use mad::wire::rmpp::{RmppHeader, RmppType};
 use mad::wire::sa::SlToVlMappingTableRecord;
 use mad::wire::smp::SlToVlMappingTable;
 
@@ -105,4 +107,58 @@ fn b46_silent_subscribers_hold_up_nobody_else() {
     }
     assert!(to_silent.len() > 32, "the silent one is tried all the while: {}", to_silent.len());
     assert!(server.registry().subscriptions.iter().any(|(_, s)| s.address.lid == other.lid));
+}
+
+/// Requests in segments that are begun and never ended take no room from others.
+#[test]
+fn b51_open_requests_of_one_host_leave_room_for_others() {
+    let snapshot = snapshot();
+    let mut server = Server::new(ServerConfig::default());
+    for tid in 0..20_000_u64 {
+        let mut mad = request(Method::GET_MULTI, &MultiPathRecord::new_zeroed(), 0, tid);
+        mad.rmpp = RmppHeader::new(RmppType::Data, 0b011, RmppStatus(0), 1, 0);
+        send(&mut server, &snapshot, address(&snapshot, 1), mad);
+        while server.poll_send(at(1)).is_some() {}
+    }
+    assert!(server.rmpp.len() <= 64 && server.rmpp.bytes() <= 64 * 256, "{}", server.rmpp.len());
+    let table = request(Method::GET_TABLE, &NodeRecord::new_zeroed(), 0, 1);
+    assert_eq!(ask(&mut server, &snapshot, 2, table, at(2)).header.status(), Status::OK);
+}
+
+/// A service that another registered for a port, under a key of its own, does not keep that port from it.
+#[test]
+fn a_port_has_its_own_services_whoever_was_first() {
+    let snapshot = snapshot();
+    let mut server = Server::new(ServerConfig::default());
+    let mut record = ServiceRecord::new_zeroed();
+    record.service_id.set(7);
+    record.service_gid.set(Gid::new(snapshot.sm.gid_prefix, Tree::host(0, 2)).0);
+    let named = ServiceRecord::SERVICE_ID | ServiceRecord::SERVICE_GID | ServiceRecord::SERVICE_KEY;
+    let mut act = |n: u8, method, key: u8, tid| {
+        record.service_key = [key; 16];
+        ask(&mut server, &snapshot, n, request(method, &record, named, tid), at(tid)).header.status()
+    };
+    assert_eq!(act(1, Method::SET, 9, 1), Status::OK);
+    assert_eq!(act(3, Method::SET, 8, 2), Status::SA_REQ_DENIED, "a third one");
+    assert_eq!(act(2, Method::SET, 5, 3), Status::OK, "the port itself");
+    assert_eq!(act(1, Method::DELETE, 9, 4), Status::SA_REQ_DENIED, "it is that one's now");
+    assert_eq!(act(2, Method::DELETE, 5, 5), Status::OK);
+}
+
+/// What a port registered goes with it, also when that was services only.
+#[test]
+fn services_of_ports_that_are_gone_go_too() {
+    let whole = snapshot();
+    let mut server = Server::new(ServerConfig::default());
+    let mut record = ServiceRecord::new_zeroed();
+    record.service_gid.set(Gid::new(whole.sm.gid_prefix, Tree::host(0, 1)).0);
+    let named = ServiceRecord::SERVICE_ID | ServiceRecord::SERVICE_GID;
+    ask(&mut server, &whole, 1, request(Method::SET, &record, named, 1), at(1));
+    let mut fabric = whole.observed.fabric.clone();
+    fabric.remove_node(fabric.find(Guid(Tree::host(0, 1).0 - 1)).unwrap());
+    server.set_snapshot(&Arc::new(freeze(fabric)), at(1000));
+    while server.poll_send(at(50_000)).is_some() {}
+    assert_eq!(server.registry().services.len(), 1, "it may be only restarting");
+    while server.poll_send(at(70_000)).is_some() {}
+    assert_eq!(server.registry().services.len(), 0);
 }
