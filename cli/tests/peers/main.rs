@@ -21,6 +21,7 @@ mod generate;
 mod load;
 mod look;
 mod osmtest;
+mod pairs;
 mod qos;
 mod query;
 mod records;
