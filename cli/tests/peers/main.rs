@@ -18,6 +18,7 @@ mod devices;
 mod emulate;
 mod failover;
 mod generate;
+mod keys;
 mod load;
 mod look;
 mod osmtest;

@@ -30,7 +30,8 @@ impl Sm {
             (Method::TRAP, Notice::ID) => self.trap(datagram),
             (Method::GET | Method::SET, SmInfo::ID) if !self.hears(datagram) => {}
             (Method::GET, SmInfo::ID) => {
-                let info = self.sm_info();
+                let mut info = self.sm_info();
+                info.sm_key.set(self.sm_key_for(datagram));
                 // Nobody is called 0. Whoever asked before we know who we are asks again.
                 if info.guid().is_some() {
                     self.reply(datagram, Status::OK, |data| info.encode(data));
@@ -78,7 +79,7 @@ impl Sm {
         }
     }
 
-    /// What we say of ourselves. The SM_Key is shown to nobody: there is no list of trusted managers yet (B64).
+    /// What we say of ourselves. The SM_Key is told in answers alone, and not in all (B64).
     pub(super) fn sm_info(&self) -> SmInfo {
         let mut info = SmInfo::zeroed();
         info.guid.set(self.own_guid().0);

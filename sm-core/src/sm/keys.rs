@@ -123,26 +123,37 @@ impl Sm {
 
     /// Whether a request for SMInfo may be heard: a Set with the key of our port only, a Get without it below protection level 2.
     pub(super) fn hears(&mut self, request: &Datagram) -> bool {
-        let key = self.keys().of(self.own.guid);
-        let smp = Smp::from_mad(request.mad);
-        if !key.is_some() || smp.m_key.key() == key {
-            return true;
-        }
-        let end = self.observed.as_ref().map(|observed| (observed, own_end(observed)));
-        let info = end.and_then(|(observed, end)| observed.port_info(end));
-        let protect = info.map_or(self.settings.m_keys.protect, PortInfo::m_key_protect_bits);
-        if smp.header.method() == Method::GET && protect < 2 {
+        let get = request.mad.header.method() == Method::GET;
+        if self.knows_our_key(request) || (get && self.own_protection() < 2) {
             return true;
         }
         self.key_notes.refused += 1;
         if self.key_notes.refused.is_power_of_two() {
             tracing::warn!(
                 refused = self.key_notes.refused,
-                method = ?smp.header.method(),
+                method = ?request.mad.header.method(),
                 "a request for SMInfo has another M_Key than our port: not answered"
             );
         }
         false
+    }
+
+    /// The SM_Key as a request gets to see it: who knows our port's key, or where that has none, or reading is free (B64).
+    /// opensm takes a manager that shows another than its own for none at all, and makes itself a second master.
+    pub(super) fn sm_key_for(&self, request: &Datagram) -> u64 {
+        let shown = self.knows_our_key(request) || self.own_protection() == 0;
+        if shown { self.settings.sm_key } else { 0 }
+    }
+
+    fn knows_our_key(&self, request: &Datagram) -> bool {
+        let key = self.keys().of(self.own.guid);
+        !key.is_some() || Smp::from_mad(request.mad).m_key.key() == key
+    }
+
+    /// M_KeyProtectBits of our port.
+    fn own_protection(&self) -> u8 {
+        let info = self.observed.as_ref().and_then(|observed| observed.port_info(own_end(observed)));
+        info.map_or(self.settings.m_keys.protect, PortInfo::m_key_protect_bits)
     }
 
     /// A standby learns the key that the master gives its port, so that it hears him: with each poll.

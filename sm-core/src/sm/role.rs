@@ -339,7 +339,8 @@ impl Sm {
                 "a Set(SMInfo) that is illegal, forged or has another SM_Key is refused"
             );
         }
-        let info = self.sm_info();
+        let mut info = self.sm_info();
+        info.sm_key.set(self.sm_key_for(datagram));
         let status = if legal { Status::OK } else { Status::INVALID_FIELD };
         self.reply(datagram, status, |data| info.encode(data));
     }

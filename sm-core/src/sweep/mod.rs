@@ -254,15 +254,12 @@ impl Sweep {
     fn take(&mut self, ask: Ask, answer: &Answer) {
         self.answered += 1;
         if *answer == Answer::Silent {
-            if self.try_another_key(ask) {
+            if self.try_another_key(ask) || self.try_another_key_behind(ask) {
                 return;
             }
             let glance = matches!(ask.what, What::SwitchInfo(guid) if self.is_first_glance(guid));
             if !ask.again && !glance {
                 self.queue.push_back(Ask { again: true, ..ask });
-                return;
-            }
-            if self.try_another_key_behind(ask) {
                 return;
             }
             if let Some(guid) = ask.what.node() {
