@@ -330,19 +330,26 @@ impl Sm {
         if legal {
             self.carry_out(now);
         } else {
-            let (state, modifier) = (self.sm_state(), smp.header.attribute_modifier.get());
-            let guid = info.map(|info| info.guid());
-            tracing::warn!(
-                ?guid,
-                modifier,
-                ?state,
-                "a Set(SMInfo) that is illegal, forged or has another SM_Key is refused"
-            );
+            let modifier = smp.header.attribute_modifier.get();
+            let guid = info.map(|info| info.guid().to_string());
+            let why = self.why_refused(control, sender);
+            tracing::warn!(from = guid, modifier, role = ?self.role(), "a Set(SMInfo) is refused: {why}");
         }
         let mut info = self.sm_info();
         info.sm_key.set(self.sm_key_for(datagram));
         let status = if legal { Status::OK } else { Status::INVALID_FIELD };
         self.reply(datagram, status, |data| info.encode(data));
+    }
+
+    /// What is wrong with a Set(SMInfo) that is not followed.
+    const fn why_refused(&self, control: Option<SmControl>, sender: Option<Peer>) -> &'static str {
+        match (control, sender) {
+            (None, _) => "there is no such modifier",
+            (_, None) => "its sender says that it is in a state which is none",
+            (_, Some(sender)) if !sender.trusted => "its sender has another SM_Key than ours",
+            (_, Some(sender)) if sender.rank.guid.0 == self.own.guid.0 => "it comes under our own GUID",
+            _ => "nobody in the state that its sender claims may ask this of us in ours",
+        }
     }
 
     /// The same tables with a picture in which something was read anew.

@@ -213,7 +213,7 @@ impl Sm {
         } else {
             self.wishes.look_done(self.round.began);
         }
-        let SweepResult { observed, tables, reset, findings, changed, look_again, keys } = result;
+        let SweepResult { observed, tables, reset, findings, changed, look_again, keys, own_twin } = result;
         self.adopt_keys(keys);
         if changed {
             let known = Arc::make_mut(&mut self.ground.tables);
@@ -251,6 +251,13 @@ impl Sm {
             return self.close_round(now);
         }
         let verdict = self.meet(&observed);
+        if verdict == Verdict::Lead && own_twin && self.role() != Role::Master {
+            // Neither could be told from the other by anybody. Whoever is master already goes on: anybody can claim a GUID.
+            self.fail("another manager runs under our own GUID: nothing is written until it is gone".into());
+            self.round.open = true;
+            self.observed = None; // so that the next round walks from nothing
+            return self.close_round(now);
+        }
         if verdict != Verdict::Lead {
             self.explain(verdict);
             self.carry_out(now);

@@ -27,7 +27,7 @@ impl Sweep {
                 self.first_untried(self.by_its_own_way(request, (*guid, *port)), (*guid, *port))
             }
             // It is answered by a program, which gets to see no key that it need not.
-            What::Manager(_) if self.keys.policy().protect < 2 => request,
+            What::Manager(_) | What::Twin(_) if self.keys.policy().protect < 2 => request,
             _ => self.known_key(request),
         }
     }

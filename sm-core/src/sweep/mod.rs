@@ -106,6 +106,8 @@ enum What {
         block: u16,
     },
     Manager(Place),
+    /// Whether a manager runs behind this port, where a node says that it is ours.
+    Twin(Place),
     PortTable {
         place: Place,
         table: PortTable,
@@ -116,7 +118,7 @@ impl What {
     /// The node that is asked, where it is known.
     const fn node(&self) -> Option<Guid> {
         match self {
-            Self::Node(_) | Self::Recheck { .. } => None,
+            Self::Node(_) | Self::Recheck { .. } | Self::Twin(_) => None,
             Self::Description(guid)
             | Self::SwitchInfo(guid)
             | Self::Acknowledge(guid)
@@ -171,6 +173,8 @@ pub struct Sweep {
     /// Links that this look has walked, both ways round.
     confirmed: HashSet<(Place, Place)>,
     look_again: bool,
+    /// Whether a manager runs on another node with a GUID of our own.
+    own_twin: bool,
     findings: Vec<Finding>,
     failure: Option<SweepError>,
 }
@@ -207,6 +211,7 @@ impl Sweep {
             orphaned: Vec::new(),
             confirmed: HashSet::new(),
             look_again: false,
+            own_twin: false,
             findings: Vec::new(),
             failure: None,
         }
@@ -275,6 +280,7 @@ impl Sweep {
             What::Port { guid, port, extended } => self.port_answered((guid, port), extended, &ask, answer),
             What::Table { guid, block } => self.table_answered(guid, block, answer),
             What::Manager(place) => self.manager_answered(place, answer),
+            What::Twin(_) => self.own_twin |= answer.attribute::<SmInfo>().is_some(),
             What::PortTable { place, table } => self.port_table_answered(place, table, answer),
         }
     }
@@ -317,6 +323,10 @@ impl Sweep {
                 }
                 let path = self.path_beyond(end)?;
                 Some(SmpRequest::get::<NodeInfo>(path, none, 0))
+            }
+            What::Twin(place) => {
+                let end = self.end(place)?;
+                Some(SmpRequest::get::<SmInfo>(self.path_beyond(end)?, none, 0))
             }
             What::Recheck { old, .. } => {
                 let end = self.end(old)?;
@@ -399,6 +409,14 @@ impl Sweep {
 
     fn place_name(&self, end: PortRef) -> String {
         self.observed().map_or_else(String::new, |o| format!("port {} of {}", end.port, o.name(end.node)))
+    }
+
+    /// A GUID of this node is there twice, the second time behind `end`. Where that is our own, a manager may run there.
+    fn met_twice(&mut self, guid: Guid, end: PortRef) {
+        let own = self.observed().and_then(|o| o.fabric.get(o.local.node)).map(|node| node.guid);
+        if let Some(place) = self.place(end).filter(|_| own == Some(guid)) {
+            self.ask(What::Twin(place));
+        }
     }
 
     /// Notes a finding, once.

@@ -82,6 +82,7 @@ impl Sweep {
                 other.0,
                 info.node_guid(),
             );
+            self.met_twice(other.0, end);
             return self.finding(FindingKind::DuplicateGuid, path, text);
         }
         let Some(observed) = self.observed_mut() else { return };
@@ -107,6 +108,7 @@ impl Sweep {
             let text = format!(
                 "node GUID {guid} is there twice: at route {first_path} and, as another kind of node, at route {path}; the second is left out",
             );
+            self.met_twice(guid, end);
             return self.finding(FindingKind::DuplicateGuid, path, text);
         }
         let far = PortRef { node, port };
@@ -144,6 +146,7 @@ impl Sweep {
             let text = format!(
                 "port {port} of node {guid} is there twice: behind {a} (route {old_path}) and behind {b} (route {new_path}); the second is left out",
             );
+            self.met_twice(guid, new_end);
             return self.finding(FindingKind::DuplicateGuid, new_path, text);
         }
         let text = format!("port {port} of node {guid} was moved from {a} to {b} while we looked");

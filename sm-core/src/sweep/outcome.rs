@@ -40,6 +40,8 @@ pub struct SweepResult {
     pub changed: bool,
     /// What is known of keys now.
     pub keys: Arc<KeyRing>,
+    /// Whether a manager runs on another node with a GUID of our own.
+    pub own_twin: bool,
     /// Whether a cable was moved meanwhile, so that it is worth looking again soon.
     pub look_again: bool,
 }
@@ -88,6 +90,7 @@ impl Sweep {
             findings: self.findings,
             changed,
             keys: self.keys,
+            own_twin: self.own_twin,
             look_again: self.look_again,
         })
     }

@@ -4,11 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mad::transport::Datagram;
-use mad::types::{Guid, MKey, NodeType, PortNum, Timestamp};
+use mad::types::{Guid, MKey, NodeType, PortNum};
 use mad::wire::smp::{PortInfo, SmControl, SmInfo, SmState, Smp};
-use mad::wire::{Attribute, Mad, Method};
-use simulations::world::{Agent, AgentId, AgentOutput, Config, End, World};
+use mad::wire::{Attribute, Method};
+use simulations::world::{AgentId, Config, End, World};
 use sm_core::keys::{KeyPolicy, KeySource};
 use sm_core::replication::Secret;
 use sm_core::settings::SmSettings;
@@ -277,44 +276,6 @@ fn b67_a_standby_takes_over_a_locked_fabric_and_sends_what_it_would_have_sent_to
         );
         rig.assert_quiet();
     }
-}
-
-/// A stranger with a port and a guess.
-#[derive(Default)]
-struct Stranger {
-    to_send: Vec<Datagram>,
-    came: Vec<Datagram>,
-}
-
-impl Agent for Stranger {
-    fn accepts(&self, mad: &Mad) -> bool {
-        mad.header.transaction_id.get() == 0x5157
-    }
-
-    fn receive(&mut self, datagram: Datagram, _: Timestamp) {
-        self.came.push(datagram);
-    }
-
-    fn poll(&mut self, _: Timestamp) -> Option<AgentOutput> {
-        self.to_send.pop().map(AgentOutput::Send)
-    }
-
-    fn deadline(&self) -> Option<Timestamp> {
-        None
-    }
-}
-
-/// Asks a LID; the answers.
-fn ask(rig: &mut Rig, stranger: AgentId, lid: u16, mut smp: Smp) -> Vec<Smp> {
-    smp.header.transaction_id.set(0x5157);
-    let address = mad::transport::Address { lid, ..mad::transport::Address::DIRECTED };
-    let agent = rig.world.agent_mut::<Stranger>(stranger).unwrap();
-    agent.came.clear();
-    agent.to_send.push(Datagram { address, mad: smp.into_mad() });
-    rig.world.pump(stranger);
-    rig.run(Duration::from_millis(50));
-    let came = &rig.world.agent::<Stranger>(stranger).unwrap().came;
-    came.iter().map(|datagram| Smp::from_mad(datagram.mad)).collect()
 }
 
 #[test]

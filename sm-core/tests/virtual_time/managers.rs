@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use simulations::world::{AgentId, World};
+use mad::types::Guid;
+use mad::wire::smp::{SmInfo, SmState, Smp};
+use mad::wire::{Attribute, Method, Status};
+use simulations::world::{AgentId, End, World};
 use sm_core::settings::SmSettings;
-use sm_core::sm::Role;
+use sm_core::sm::{Inline, Role, Sm};
 
 use crate::rig::*;
 
@@ -88,5 +91,84 @@ fn b58_two_masters_that_meet_become_one() {
     assert!(rig.world.connect(a, b));
     rig.run(Duration::from_secs(60));
     assert_eq!((rig.role(), role(&rig.world, other)), (Role::Standby, Role::Master));
+    rig.assert_right();
+}
+
+/// H3's place is taken by a device with the GUIDs of H0.
+fn with_a_twin_of_h0(rig: &mut Rig) -> End {
+    let (twin, free) = (rig.world.device(rig.node("H0")).clone(), rig.end("S1", 4));
+    let node = rig.world.add_device(twin);
+    rig.world.device_mut(node).reset();
+    assert!(rig.world.connect(End::new(node, 1), free));
+    End::new(node, 1)
+}
+
+/// Two managers whom nobody can tell apart: the one that is master goes on, the other writes nothing and says why.
+#[test]
+fn b01_a_second_manager_with_our_guid_never_writes_and_ours_goes_on() {
+    let mut rig = Rig::with(&two_switches(), Default::default(), priority(3), |_| ());
+    rig.settle();
+    let end = with_a_twin_of_h0(&mut rig);
+    rig.run(Duration::from_secs(30));
+    let guid = rig.port_guid("H0", 1);
+    let sm = Sm::new(priority(9), Default::default(), false, 7).on_port(guid);
+    let other = rig.world.attach(end, Box::new(SmAgent(Inline::new(sm)))).unwrap();
+    rig.world.reset_stats();
+    rig.run(Duration::from_secs(60));
+    assert_eq!((rig.role(), role(&rig.world, other)), (Role::Master, Role::Discovering));
+    assert_eq!(rig.world.stats().sets(), 0);
+    let said = &rig.world.agent::<SmAgent>(other).unwrap().0.reports;
+    let why = "another manager runs under our own GUID: nothing is written until it is gone";
+    assert!(said.iter().all(|report| report.failures.iter().any(|line| line == why)), "{said:?}");
+    assert!(rig.reports().iter().any(|r| r.findings.iter().any(|line| line.contains("is there twice"))));
+    // When the other one is gone it may.
+    rig.world.detach(rig.sm);
+    let node = rig.node("H0");
+    rig.world.unlink(End::new(node, 1));
+    rig.run(Duration::from_secs(60));
+    assert_eq!(role(&rig.world, other), Role::Master);
+}
+
+/// Forged SMInfo: under another SM_Key, under our own GUID, with modifiers that there are not or that are not for our state.
+#[test]
+fn b64_a_forged_set_of_sm_info_is_refused_and_the_fabric_is_left_as_it_is() {
+    let (mut rig, other) = two(5, 3);
+    let end = rig.end("H1", 1);
+    let stranger = rig.world.attach(end, Box::<Stranger>::default()).unwrap();
+    rig.world.reset_stats();
+    let mut sent = 0;
+    for (host, own) in [("H0", rig.port_guid("H0", 1)), ("H3", rig.port_guid("H3", 1))] {
+        let lid = rig.lid(host, 1);
+        let master = host == "H0";
+        for modifier in 0..=6_u32 {
+            for (guid, key, state) in [
+                (Guid(0x4711), 0x99, SmState::Master),
+                (own, 0, SmState::Master),
+                (Guid(0x4711), 0, SmState::Discovering),
+                (Guid(0x4711), 0, SmState::NotActive),
+                (Guid(0x4711), 0, SmState::Master),
+            ] {
+                // What a master may ask of a master or a standby is followed.
+                let legal = [&[1_u32, 2, 5][..], &[1, 2, 3, 5]][usize::from(!master)].contains(&modifier);
+                if legal && (guid, key, state) == (Guid(0x4711), 0, SmState::Master) {
+                    continue;
+                }
+                let mut info = SmInfo::zeroed();
+                info.guid.set(guid.0);
+                info.sm_key.set(key);
+                info.set_priority(15);
+                info.set_state_raw(state.to_wire());
+                let mut set = Smp::lid_routed(Method::SET, SmInfo::ID, modifier);
+                assert!(info.encode(&mut set.data));
+                let answers = ask(&mut rig, stranger, lid, set);
+                assert_eq!(answers.len(), 1);
+                assert_eq!(answers[0].header.status(), Status::INVALID_FIELD, "{modifier} {guid} {state:?}");
+                sent += 1;
+            }
+        }
+    }
+    rig.run(Duration::from_secs(30));
+    assert_eq!((rig.role(), role(&rig.world, other)), (Role::Master, Role::Standby));
+    assert_eq!(rig.world.stats().sets(), sent, "none but the stranger's");
     rig.assert_right();
 }

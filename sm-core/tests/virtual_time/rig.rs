@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mad::transport::Datagram;
 use mad::types::{Guid, NodeType, PortNum, PortState, Timestamp};
-use mad::wire::smp::{LinearForwardingTable, NodeDescription, NodeInfo, PortInfo, SwitchInfo};
+use mad::wire::smp::{LinearForwardingTable, NodeDescription, NodeInfo, PortInfo, Smp, SwitchInfo};
 use mad::wire::{Attribute, Mad, Method, MgmtClass};
 use routing::fabric::{Fabric, Node, NodeId, PortRef};
 use simulations::world::{Agent, AgentId, AgentOutput, Config, End, World};
@@ -179,6 +179,10 @@ impl Rig {
         self.world.device(self.node(name)).port(PortNum(port)).unwrap().info
     }
 
+    pub(crate) fn port_guid(&self, name: &str, port: u8) -> Guid {
+        Guid(self.world.device(self.node(name)).port(PortNum(port)).unwrap().guid)
+    }
+
     pub(crate) fn state(&self, name: &str, port: u8) -> Option<PortState> {
         self.port_info(name, port).port_state()
     }
@@ -232,3 +236,41 @@ pub(crate) const NODE_DESCRIPTION: u16 = NodeDescription::ID;
 pub(crate) const PORT_INFO: u16 = PortInfo::ID;
 pub(crate) const SWITCH_INFO: u16 = SwitchInfo::ID;
 pub(crate) const LFT: u16 = LinearForwardingTable::ID;
+
+/// A stranger with a port and a guess.
+#[derive(Default)]
+pub(crate) struct Stranger {
+    to_send: Vec<Datagram>,
+    came: Vec<Datagram>,
+}
+
+impl Agent for Stranger {
+    fn accepts(&self, mad: &Mad) -> bool {
+        mad.header.transaction_id.get() == 0x5157
+    }
+
+    fn receive(&mut self, datagram: Datagram, _: Timestamp) {
+        self.came.push(datagram);
+    }
+
+    fn poll(&mut self, _: Timestamp) -> Option<AgentOutput> {
+        self.to_send.pop().map(AgentOutput::Send)
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        None
+    }
+}
+
+/// Asks a LID; the answers.
+pub(crate) fn ask(rig: &mut Rig, stranger: AgentId, lid: u16, mut smp: Smp) -> Vec<Smp> {
+    smp.header.transaction_id.set(0x5157);
+    let address = mad::transport::Address { lid, ..mad::transport::Address::DIRECTED };
+    let agent = rig.world.agent_mut::<Stranger>(stranger).unwrap();
+    agent.came.clear();
+    agent.to_send.push(Datagram { address, mad: smp.into_mad() });
+    rig.world.pump(stranger);
+    rig.run(Duration::from_millis(50));
+    let came = &rig.world.agent::<Stranger>(stranger).unwrap().came;
+    came.iter().map(|datagram| Smp::from_mad(datagram.mad)).collect()
+}
