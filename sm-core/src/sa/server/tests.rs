@@ -1,6 +1,7 @@
 mod aliases;
 mod bad_input;
 mod hostile;
+mod strangers;
 
 use std::time::Duration;
 
