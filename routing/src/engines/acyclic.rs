@@ -31,8 +31,15 @@ pub(crate) enum Insert {
 impl Acyclic {
     /// `count` vertices, no edge.
     pub(crate) fn new(count: usize) -> Self {
+        Self::with_order((0..count as u32).collect())
+    }
+
+    /// One vertex for each place, all different, below their number: an order in which most edges will point forwards. Each that
+    /// does costs nothing.
+    pub(crate) fn with_order(place: Vec<u32>) -> Self {
+        let count = place.len();
         Self {
-            place: (0..count as u32).collect(),
+            place,
             out: vec![Vec::new(); count],
             into: vec![Vec::new(); count],
             mark: vec![0; count],
@@ -49,12 +56,17 @@ impl Acyclic {
         if self.out[x as usize].contains(&y) {
             return Insert::Known;
         }
+        if self.insert_new(x, y) { Insert::Added } else { Insert::Refused }
+    }
+
+    /// Adds an edge that is known not to be there, from `x` to `y`, if it closes no cycle. False, and nothing changed, if so.
+    pub(crate) fn insert_new(&mut self, x: u32, y: u32) -> bool {
         if x == y || (self.place[x as usize] > self.place[y as usize] && !self.repair(x, y)) {
-            return Insert::Refused;
+            return false;
         }
         self.out[x as usize].push(y);
         self.into[y as usize].push(x);
-        Insert::Added
+        true
     }
 
     /// Takes an edge away.

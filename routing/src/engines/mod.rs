@@ -45,6 +45,7 @@ pub use lash::Lash;
 pub use minhop::MinHop;
 pub(crate) use next_hops::{NextHops, TARGETS};
 pub use nue::Nue;
+pub(crate) use ranks::{joined_order, upper_arcs};
 pub use sssp::{DfSssp, Sssp};
 pub use standing::{Chained, Standing, route_chain_from};
 pub(crate) use targets::{hosts_in_tree_order, levels_from_hosts, widen};

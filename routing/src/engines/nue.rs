@@ -4,23 +4,25 @@
 //! - Guarantees: every LID from every switch of a connected fabric; no credit loop, management traffic included; exactly
 //!   the VLs allowed. Paths are shortest where the dependencies allow it, longer otherwise.
 //! - How: switches are dealt to the VLs; SL = VL of the destination's switch. On each VL a spanning tree is the escape: its
-//!   dependencies stand from the start. Then, destination by destination, a tree is grown from the target outwards along the
-//!   least loaded links, taking only dependencies that close no cycle with all those taken before ([`super::acyclic`]). At
-//!   an impasse a neighbour of a switch without a way takes another way itself (local backtracking). A destination that
-//!   can't reach every switch even so is routed on the escape tree as a whole.
+//!   dependencies stand from the start. It hangs every switch below its uppermost neighbour, so that on a tree the shortest
+//!   paths go with it, and the order of channels by which cycles are noticed ([`super::acyclic`]) is right for these from the
+//!   start. Then, destination by destination, a tree is grown from the target outwards along the least loaded links, taking
+//!   only dependencies that close no cycle with all those taken before. At an impasse a neighbour of a switch without a way
+//!   takes another way itself (local backtracking). A destination that can't reach every switch even so is routed on the
+//!   escape tree as a whole. Switches as destinations come last, and take dependencies that stand already where they can.
 //! - LMC: every LID is routed by itself with the load of those before it, so LIDs of a port part where they can.
 //! - VLs: as many as are allowed; more of them mean shorter paths. Cost: LIDs · links, VLs side by side; memory: the
 //!   dependencies taken.
 //! - Source: Domke, Hoefler, Matsuoka, Routing on the Dependency Graph (HPDC 2016).
 
 use rayon::prelude::*;
-use rustc_hash::FxHashSet;
 
-use super::acyclic::{Acyclic, Insert};
+use super::acyclic::Acyclic;
+use super::ranks::{joined_order, upper_arcs};
 use super::targets::one_by_one;
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{Destination, SwitchGraph, SwitchIndex};
-use crate::routes::{PathSl, Routes};
+use crate::routes::{LftMatrix, NO_PORT, PathSl, Routes};
 
 /// The engine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,21 +38,15 @@ impl RoutingEngine for Nue {
             (links, 0) => links,
             (links, most) => links.min(most),
         };
-        let ends: Vec<u32> = (0..graph.switch_count() as u32)
-            .flat_map(|s| std::iter::repeat_n(s, graph.arcs(s).len()))
-            .collect();
+        let network = Network::new(graph);
         let order = one_by_one(graph, input);
         let columns: Vec<Vec<(u16, Vec<u8>)>> =
-            (0..vls).into_par_iter().map(|vl| Lane::new(graph, &ends).route(&order, vl, vls)).collect();
+            (0..vls).into_par_iter().map(|vl| Lane::new(&network).route(&order, vl, vls)).collect();
         let mut routes = Routes::empty(self.name(), graph);
+        enter(&columns, &mut routes.lfts);
         let mut sl = vec![0; usize::from(graph.top_lid()) + 1];
-        for (vl, columns) in columns.into_iter().enumerate() {
-            for (lid, column) in columns {
-                sl[usize::from(lid)] = vl as u8;
-                for (s, port) in column.into_iter().enumerate() {
-                    routes.lfts.row_mut(s as u32)[usize::from(lid)] = port;
-                }
-            }
+        for (vl, columns) in columns.iter().enumerate() {
+            columns.iter().for_each(|(lid, _)| sl[usize::from(*lid)] = vl as u8);
         }
         routes.vls = vls;
         if vls > 1 {
@@ -60,98 +56,171 @@ impl RoutingEngine for Nue {
     }
 }
 
+/// Enters columns into tables.
+fn enter(columns: &[Vec<(u16, Vec<u8>)>], lfts: &mut LftMatrix) {
+    let mut rows: Vec<&mut [u8]> = lfts.par_rows_mut().collect();
+    // As many rows together as a cache line holds of a column.
+    rows.par_chunks_mut(64).enumerate().for_each(|(number, rows)| {
+        for (lid, column) in columns.iter().flatten() {
+            for (row, port) in rows.iter_mut().zip(&column[64 * number..]) {
+                row[usize::from(*lid)] = *port;
+            }
+        }
+    });
+}
+
 const NONE: u32 = u32::MAX;
+
+/// What all lanes share.
+struct Network<'g> {
+    graph: &'g SwitchGraph,
+    /// Hosts of each switch.
+    hosts: Vec<u64>,
+    /// The switch that each arc leaves.
+    from: Vec<SwitchIndex>,
+    /// The switch that each arc leads to.
+    to: Vec<SwitchIndex>,
+    /// The arc back over the cable of each arc.
+    reverse: Vec<u32>,
+    /// Dependencies are numbered by their first arc, then by their second one: where those of each arc begin, less the number
+    /// of the first arc that can follow.
+    base: Vec<u32>,
+    dependencies: usize,
+    /// The escape tree: for each switch the arc to its parent, [`NONE`] for a root.
+    parent: Vec<u32>,
+    /// The place of each arc in an order in which arcs upwards come first, the lowest first, then arcs downwards.
+    places: Vec<u32>,
+}
+
+impl<'g> Network<'g> {
+    fn new(graph: &'g SwitchGraph) -> Self {
+        let mut hosts = vec![0; graph.switch_count()];
+        graph.destinations().iter().filter(|d| d.host).for_each(|d| hosts[d.switch as usize] += 1);
+        let from: Vec<u32> = (0..graph.switch_count() as u32)
+            .flat_map(|s| std::iter::repeat_n(s, graph.arcs(s).len()))
+            .collect();
+        let mut dependencies = 0_u32;
+        let mut base = Vec::with_capacity(from.len());
+        for arc in graph.all_arcs() {
+            base.push(dependencies.wrapping_sub(graph.offsets()[arc.to as usize]));
+            dependencies += graph.arcs(arc.to).len() as u32;
+        }
+        let reverse = reverse_arcs(graph, &from);
+        let order = joined_order(graph);
+        Self {
+            places: places(graph, &from, &order),
+            parent: upper_arcs(graph, &order),
+            graph,
+            hosts,
+            to: graph.all_arcs().iter().map(|arc| arc.to).collect(),
+            from,
+            reverse,
+            base,
+            dependencies: dependencies as usize,
+        }
+    }
+
+    fn arcs(&self, s: SwitchIndex) -> std::ops::Range<u32> {
+        self.graph.offsets()[s as usize]..self.graph.offsets()[s as usize + 1]
+    }
+
+    /// The number of the dependency of packets that come over `arc` and go on over `on`.
+    fn dependency(&self, arc: u32, on: u32) -> usize {
+        self.base[arc as usize].wrapping_add(on) as usize
+    }
+}
+
+/// The places of arcs in an order that is forwards along every path up and down again: arcs upwards, the lowest first, then arcs
+/// downwards, the uppermost first. `order` has the place of each switch, the uppermost 0.
+fn places(graph: &SwitchGraph, from: &[SwitchIndex], order: &[u32]) -> Vec<u32> {
+    let key = |arc: &u32| {
+        let (from, to) = (from[*arc as usize], graph.all_arcs()[*arc as usize].to);
+        let (from, to) = (i64::from(order[from as usize]), i64::from(order[to as usize]));
+        if to < from { (0, -from) } else { (1, from) }
+    };
+    let mut arcs: Vec<u32> = (0..from.len() as u32).collect();
+    arcs.sort_by_key(key);
+    let mut places = vec![0; arcs.len()];
+    (0..).zip(arcs).for_each(|(place, arc)| places[arc as usize] = place);
+    places
+}
+
+/// What a lane knows of a dependency.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Nothing,
+    /// It is among those taken.
+    Taken,
+    /// It would close a cycle with those taken, or turns back over the cable it came by.
+    Blocked,
+}
 
 /// One virtual lane.
 struct Lane<'g> {
-    graph: &'g SwitchGraph,
-    /// The switch that each arc leaves.
-    from: &'g [u32],
-    hosts: Vec<u64>,
+    network: &'g Network<'g>,
     load: Vec<u64>,
     taken: Acyclic,
-    blocked: FxHashSet<(u32, u32)>,
+    /// By the numbers of dependencies.
+    known: Vec<Known>,
     /// Whether a switch without a way makes its neighbours try others.
     backtracking: bool,
     /// LIDs that were routed over the escape tree.
     escaped: usize,
-    /// The escape tree: for each switch the arc to its parent, and its depth.
-    parent: Vec<u32>,
-    depth: Vec<u32>,
-    /// The arc back over the cable of each arc.
-    reverse: Vec<u32>,
+    /// The arc on which each switch sends to the target.
     next: Vec<u32>,
+    /// What the way from each switch costs, [`FAR`] and more where there is none yet.
     cost: Vec<u64>,
+    /// Switches in the order in which the tree reached them, the target first.
     order: Vec<SwitchIndex>,
+    /// One bit for each switch: whoever waits or waited to be reached, and whoever waits.
+    touched: Vec<u64>,
+    waiting: Vec<u64>,
+    /// Hosts that send through each switch.
+    senders: Vec<u64>,
 }
 
 impl<'g> Lane<'g> {
-    fn new(graph: &'g SwitchGraph, from: &'g [u32]) -> Self {
-        let (count, arcs) = (graph.switch_count(), graph.all_arcs().len());
-        let mut hosts = vec![0; count];
-        graph.destinations().iter().filter(|d| d.host).for_each(|d| hosts[d.switch as usize] += 1);
+    fn new(network: &'g Network<'g>) -> Self {
+        let (count, arcs) = (network.graph.switch_count(), network.to.len());
         let mut lane = Self {
-            graph,
-            from,
-            hosts,
+            network,
             load: vec![0; arcs],
-            taken: Acyclic::new(arcs),
-            blocked: FxHashSet::default(),
+            taken: Acyclic::with_order(network.places.clone()),
+            known: vec![Known::Nothing; network.dependencies],
             backtracking: true,
             escaped: 0,
-            parent: vec![NONE; count],
-            depth: vec![NONE; count],
-            reverse: reverse_arcs(graph, from),
             next: vec![NONE; count],
-            cost: vec![0; count],
+            cost: vec![FAR; count],
             order: Vec::with_capacity(count),
+            touched: vec![0; count.div_ceil(64)],
+            waiting: vec![0; count.div_ceil(64)],
+            senders: vec![0; count],
         };
+        for (arc, back) in (0..).zip(&network.reverse).filter(|(_, back)| **back != NONE) {
+            lane.known[network.dependency(arc, *back)] = Known::Blocked;
+        }
         lane.escape();
         lane
     }
 
-    fn to(&self, arc: u32) -> SwitchIndex {
-        self.graph.all_arcs()[arc as usize].to
-    }
-
-    /// Breadth-first trees from the switch with most links of each part, and their dependencies: every turn between two
-    /// different neighbours in the tree.
+    /// Takes the dependencies of the escape tree: every turn between two different neighbours in it.
     fn escape(&mut self) {
-        let mut roots: Vec<SwitchIndex> = (0..self.graph.switch_count() as u32).collect();
-        roots.sort_by_key(|s| (std::cmp::Reverse(self.graph.arcs(*s).len()), *s));
-        for root in roots {
-            if self.depth[root as usize] != NONE {
-                continue;
-            }
-            self.depth[root as usize] = 0;
-            let mut queue = vec![root];
-            let mut head = 0;
-            while let Some(&at) = queue.get(head) {
-                head += 1;
-                for (arc, ends) in arcs_of(self.graph, at) {
-                    if self.depth[ends.to as usize] == NONE {
-                        self.depth[ends.to as usize] = self.depth[at as usize] + 1;
-                        self.parent[ends.to as usize] = self.reverse[arc as usize];
-                        queue.push(ends.to);
-                    }
-                }
-            }
+        let network = self.network;
+        let mut children: Vec<Vec<u32>> = vec![Vec::new(); network.parent.len()];
+        for up in network.parent.iter().copied().filter(|up| *up != NONE) {
+            children[network.to[up as usize] as usize].push(up);
         }
-        let mut children: Vec<Vec<u32>> = vec![Vec::new(); self.graph.switch_count()];
-        for up in self.parent.iter().copied().filter(|up| *up != NONE) {
-            children[self.to(up) as usize].push(up);
-        }
-        for (s, below) in children.iter().enumerate() {
-            let up = self.parent[s];
+        for (below, up) in children.iter().zip(&network.parent) {
             for into in below {
                 let mut outs: Vec<u32> =
-                    below.iter().filter(|c| *c != into).map(|c| self.reverse[*c as usize]).collect();
-                outs.extend((up != NONE).then_some(up));
+                    below.iter().filter(|c| *c != into).map(|c| network.reverse[*c as usize]).collect();
+                outs.extend((*up != NONE).then_some(*up));
                 for out in outs {
-                    self.taken.insert(*into, out);
+                    self.depend(*into, out, &mut Vec::new());
                 }
-                if up != NONE {
-                    self.taken.insert(self.reverse[up as usize], self.reverse[*into as usize]);
+                if *up != NONE {
+                    let down = network.reverse[*up as usize];
+                    self.depend(down, network.reverse[*into as usize], &mut Vec::new());
                 }
             }
         }
@@ -159,18 +228,19 @@ impl<'g> Lane<'g> {
 
     /// Routes the LIDs of this lane's switches; the columns of their tables.
     fn route(&mut self, order: &[&Destination], vl: u8, vls: u8) -> Vec<(u16, Vec<u8>)> {
+        let graph = self.network.graph;
         let mut columns = Vec::new();
         for d in order.iter().filter(|d| d.switch % u32::from(vls) == u32::from(vl)) {
             let mut same: Vec<u32> = Vec::new();
             for lid in d.lids() {
-                if !self.grow(d.switch) {
+                if !self.grow(d.switch, !d.host) {
                     self.escaped += 1;
                     self.take_escape(d.switch);
                 }
                 self.add_load(d);
                 let port = |arc: &u32| match *arc {
-                    NONE => crate::routes::NO_PORT,
-                    arc => self.graph.all_arcs()[arc as usize].out_port,
+                    NONE => NO_PORT,
+                    arc => graph.all_arcs()[arc as usize].out_port,
                 };
                 let mut column: Vec<u8> = self.next.iter().map(port).collect();
                 column[d.switch as usize] = d.port;
@@ -187,58 +257,45 @@ impl<'g> Lane<'g> {
 
     /// Grows the tree of `target` level by level. False, and no dependency more than before, when a switch of the target's
     /// part stays out of reach.
-    fn grow(&mut self, target: SwitchIndex) -> bool {
+    fn grow(&mut self, target: SwitchIndex, thrifty: bool) -> bool {
         self.next.fill(NONE);
+        self.cost.fill(FAR);
+        self.touched.fill(0);
+        self.waiting.fill(0);
         self.order.clear();
-        self.order.push(target);
-        self.cost[target as usize] = 0;
         let mut tried = Tried::default();
-        let mut reached = vec![false; self.graph.switch_count()];
-        reached[target as usize] = true;
-        let mut done = 0;
-        let mut waiting: Vec<SwitchIndex> = Vec::new();
-        let mut candidates: Vec<(u64, u32)> = Vec::new();
+        let mut fresh = vec![(target, 0)];
+        let mut untouched = self.cost.len() - 1;
+        self.touched[target as usize / 64] |= 1 << (target % 64);
         let mut rerouted = false;
-        loop {
+        while !fresh.is_empty() {
             // Whoever touches what was reached last may be next; whoever found every dependency blocked tries again then.
-            let from = done;
-            done = self.order.len();
-            for i in from..done {
-                waiting.extend(self.graph.arcs(self.order[i]).iter().map(|a| a.to));
-            }
-            waiting.retain(|s| !reached[*s as usize]);
-            waiting.sort_unstable();
-            waiting.dedup();
-            let mut fresh = Vec::new();
-            for s in &waiting {
-                candidates.clear();
-                for (arc, ends) in arcs_of(self.graph, *s) {
-                    if reached[ends.to as usize] {
-                        candidates.push((self.cost[ends.to as usize] + self.load[arc as usize] + HOP, arc));
-                    }
+            for (s, cost) in fresh.drain(..) {
+                self.cost[s as usize] = cost;
+                self.waiting[s as usize / 64] &= !(1 << (s % 64));
+                self.order.push(s);
+                if untouched > 0 {
+                    untouched -= self.touch(s);
                 }
-                candidates.sort_unstable();
-                let found = candidates.iter().copied().find(|(_, arc)| self.take(*arc, &mut tried));
-                if let Some((cost, arc)) = found {
-                    self.cost[*s as usize] = cost;
-                    self.next[*s as usize] = arc;
-                    fresh.push(*s);
+            }
+            for word in 0..self.waiting.len() {
+                let mut bits = self.waiting[word];
+                while bits != 0 {
+                    let s = (64 * word) as u32 + bits.trailing_zeros();
+                    bits &= bits - 1;
+                    fresh.extend(self.reach(s, thrifty, &mut tried).map(|cost| (s, cost)));
                 }
             }
             if fresh.is_empty() && self.backtracking {
-                let found = waiting.iter().copied().find(|s| self.backtrack(*s, &reached, &mut tried.added));
+                let found = (0..self.next.len() as u32).find(|s| {
+                    self.waiting[*s as usize / 64] >> (s % 64) & 1 == 1
+                        && self.backtrack(*s, &mut tried.added)
+                });
                 rerouted |= found.is_some();
-                fresh.extend(found);
-            }
-            if fresh.is_empty() {
-                break;
-            }
-            for s in fresh {
-                reached[s as usize] = true;
-                self.order.push(s);
+                fresh.extend(found.map(|s| (s, self.cost[s as usize])));
             }
         }
-        if waiting.iter().any(|s| !reached[*s as usize]) {
+        if self.waiting.iter().any(|bits| *bits != 0) {
             self.take_back(tried);
             return false;
         }
@@ -248,25 +305,80 @@ impl<'g> Lane<'g> {
         true
     }
 
+    /// Lets the neighbours of `s` wait that did not yet; how many these are.
+    fn touch(&mut self, s: SwitchIndex) -> usize {
+        let mut fresh = 0;
+        for arc in self.network.arcs(s) {
+            let to = self.network.to[arc as usize];
+            let (word, bit) = (to as usize / 64, 1 << (to % 64));
+            if self.touched[word] & bit == 0 {
+                self.touched[word] |= bit;
+                self.waiting[word] |= bit;
+                fresh += 1;
+            }
+        }
+        fresh
+    }
+
+    /// Gives `s` the cheapest way over a neighbour that was reached before, as far as the dependencies allow it; its cost. To a
+    /// `thrifty` target, which has no traffic to be spread, the cheapest is one that needs no new dependency.
+    fn reach(&mut self, s: SwitchIndex, thrifty: bool, tried: &mut Tried) -> Option<u64> {
+        let network = self.network;
+        let range = network.arcs(s).start as usize..network.arcs(s).end as usize;
+        let ends = network.to[range.clone()].iter().zip(&self.load[range.clone()]);
+        let mut best = (FAR, NONE);
+        for (arc, (to, load)) in (range.start as u32..).zip(ends) {
+            let price = self.cost[*to as usize] + load;
+            if price < best.0 {
+                best = (price, arc);
+            }
+        }
+        if best.1 == NONE {
+            return None;
+        }
+        if thrifty || !self.take(best.1, tried) {
+            // Rare with hosts but on thin fabrics: all in their order.
+            let price = |arc: u32| (self.price(arc) | if thrifty && self.is_new(arc) { NEW } else { 0 }, arc);
+            let mut all: Vec<(u64, u32)> =
+                network.arcs(s).map(price).filter(|(price, _)| *price < FAR).collect();
+            all.sort_unstable();
+            let (_, taken) = all.into_iter().find(|(_, arc)| self.take(*arc, tried))?;
+            best = (self.price(taken), taken);
+        }
+        self.next[s as usize] = best.1;
+        Some(best.0 + HOP)
+    }
+
+    /// Whether packets that come over an arc need a dependency that was not taken yet.
+    fn is_new(&self, arc: u32) -> bool {
+        let on = self.next[self.network.to[arc as usize] as usize];
+        on != NONE && self.known[self.network.dependency(arc, on)] != Known::Taken
+    }
+
+    /// What the way over `arc` costs, but for the hop.
+    fn price(&self, arc: u32) -> u64 {
+        self.cost[self.network.to[arc as usize] as usize] + self.load[arc as usize]
+    }
+
     /// Takes the dependency of packets that come over `arc` and go on as the tree says.
     fn take(&mut self, arc: u32, tried: &mut Tried) -> bool {
-        let on = self.next[self.to(arc) as usize];
-        // No dependency at the target itself; a packet never turns back over the cable it came by.
+        let on = self.next[self.network.to[arc as usize] as usize];
+        // No dependency at the target itself.
         if on == NONE {
             return true;
         }
-        if on == self.reverse[arc as usize] || self.blocked.contains(&(arc, on)) {
-            return false;
-        }
-        match self.taken.insert(arc, on) {
-            Insert::Known => true,
-            Insert::Added => {
+        let dependency = self.network.dependency(arc, on);
+        match self.known[dependency] {
+            Known::Taken => true,
+            Known::Blocked => false,
+            Known::Nothing if self.taken.insert_new(arc, on) => {
+                self.known[dependency] = Known::Taken;
                 tried.added.push((arc, on));
                 true
             }
-            Insert::Refused => {
-                self.blocked.insert((arc, on));
-                tried.blocked.push((arc, on));
+            Known::Nothing => {
+                self.known[dependency] = Known::Blocked;
+                tried.blocked.push(dependency);
                 false
             }
         }
@@ -274,46 +386,51 @@ impl<'g> Lane<'g> {
 
     /// Undoes what a tree that was given up took, and what was blocked by that.
     fn take_back(&mut self, tried: Tried) {
-        tried.added.into_iter().for_each(|(x, y)| self.taken.remove(x, y));
+        self.forget(tried.added);
         for blocked in tried.blocked {
-            self.blocked.remove(&blocked);
+            self.known[blocked] = Known::Nothing;
+        }
+    }
+
+    fn forget(&mut self, added: impl IntoIterator<Item = (u32, u32)>) {
+        for (arc, on) in added {
+            self.taken.remove(arc, on);
+            self.known[self.network.dependency(arc, on)] = Known::Nothing;
         }
     }
 
     /// Reaches `s` by sending one of its neighbours another way, if that, all that comes through it, and `s` then fit in with
     /// what is taken: the local backtracking of the paper. False, and nothing changed, when no neighbour has such a way.
-    fn backtrack(&mut self, s: SwitchIndex, reached: &[bool], added: &mut Vec<(u32, u32)>) -> bool {
-        let graph = self.graph;
-        for (arc, ends) in arcs_of(graph, s).filter(|(_, ends)| reached[ends.to as usize]) {
-            let neighbour = ends.to;
+    fn backtrack(&mut self, s: SwitchIndex, added: &mut Vec<(u32, u32)>) -> bool {
+        let network = self.network;
+        let (to, reverse) = (|arc: u32| network.to[arc as usize], |arc: u32| network.reverse[arc as usize]);
+        for arc in network.arcs(s) {
+            let neighbour = to(arc);
             let now = self.next[neighbour as usize];
             if now == NONE {
                 continue;
             }
-            let mut into: Vec<u32> = arcs_of(graph, neighbour)
-                .filter(|(back, from)| self.next[from.to as usize] == self.reverse[*back as usize])
-                .map(|(back, _)| self.reverse[back as usize])
-                .collect();
+            let comes =
+                |back: &u32| *back != NONE && self.next[network.from[*back as usize] as usize] == *back;
+            let mut into: Vec<u32> = network.arcs(neighbour).map(reverse).filter(comes).collect();
             into.push(arc);
-            for (other, beyond) in arcs_of(graph, neighbour) {
-                if other == now || !reached[beyond.to as usize] || self.passes(beyond.to, neighbour) {
+            for other in network.arcs(neighbour) {
+                let beyond = to(other);
+                if other == now || self.cost[beyond as usize] >= FAR || self.passes(beyond, neighbour) {
                     continue;
                 }
                 let begin = added.len();
-                let behind = (other, self.next[beyond.to as usize]);
+                let behind = (other, self.next[beyond as usize]);
                 let before = into.iter().map(|into| (*into, other));
                 let mut wanted = std::iter::once(behind).filter(|(_, on)| *on != NONE).chain(before);
                 if wanted.all(|(x, y)| self.depend(x, y, added)) {
                     self.next[neighbour as usize] = other;
                     self.next[s as usize] = arc;
-                    let cost = |lane: &Self, arc: u32| {
-                        lane.cost[lane.to(arc) as usize] + lane.load[arc as usize] + HOP
-                    };
-                    self.cost[neighbour as usize] = cost(self, other);
-                    self.cost[s as usize] = cost(self, arc);
+                    self.cost[neighbour as usize] = self.price(other) + HOP;
+                    self.cost[s as usize] = self.price(arc) + HOP;
                     return true;
                 }
-                added.drain(begin..).for_each(|(x, y)| self.taken.remove(x, y));
+                self.forget(added.drain(begin..));
             }
         }
         false
@@ -321,21 +438,25 @@ impl<'g> Lane<'g> {
 
     /// Takes a dependency where that closes no cycle.
     fn depend(&mut self, arc: u32, on: u32, added: &mut Vec<(u32, u32)>) -> bool {
-        if on == self.reverse[arc as usize] {
-            return false;
+        let dependency = self.network.dependency(arc, on);
+        match self.known[dependency] {
+            Known::Taken => true,
+            Known::Blocked => false,
+            // What is refused is not blocked for good: dependencies tried with it may go again.
+            Known::Nothing if self.taken.insert_new(arc, on) => {
+                self.known[dependency] = Known::Taken;
+                added.push((arc, on));
+                true
+            }
+            Known::Nothing => false,
         }
-        let insert = self.taken.insert(arc, on);
-        if insert == Insert::Added {
-            added.push((arc, on));
-        }
-        insert != Insert::Refused
     }
 
     /// Whether the way from `from` leads through `over`.
     fn passes(&self, from: SwitchIndex, over: SwitchIndex) -> bool {
         let mut at = from;
         while at != over && self.next[at as usize] != NONE {
-            at = self.to(self.next[at as usize]);
+            at = self.network.to[self.next[at as usize] as usize];
         }
         at == over
     }
@@ -344,9 +465,9 @@ impl<'g> Lane<'g> {
     fn order_from(&mut self, target: SwitchIndex) {
         self.order.clear();
         self.order.push(target);
-        let mut into: Vec<Vec<SwitchIndex>> = vec![Vec::new(); self.graph.switch_count()];
+        let mut into: Vec<Vec<SwitchIndex>> = vec![Vec::new(); self.next.len()];
         for arc in self.next.iter().copied().filter(|arc| *arc != NONE) {
-            into[self.to(arc) as usize].push(self.from[arc as usize]);
+            into[self.network.to[arc as usize] as usize].push(self.network.from[arc as usize]);
         }
         let mut head = 0;
         while let Some(&s) = self.order.get(head) {
@@ -357,20 +478,21 @@ impl<'g> Lane<'g> {
 
     /// Routes `target` over the escape tree.
     fn take_escape(&mut self, target: SwitchIndex) {
-        self.next.copy_from_slice(&self.parent);
+        let network = self.network;
+        self.next.copy_from_slice(&network.parent);
         let mut at = target;
         self.next[target as usize] = NONE;
-        while self.parent[at as usize] != NONE {
-            let up = self.parent[at as usize];
-            at = self.to(up);
-            self.next[at as usize] = self.reverse[up as usize];
+        while network.parent[at as usize] != NONE {
+            let up = network.parent[at as usize];
+            at = network.to[up as usize];
+            self.next[at as usize] = network.reverse[up as usize];
         }
         // Other parts of the fabric hang on other roots and have no path.
         self.order_from(target);
-        let mut reached = vec![false; self.graph.switch_count()];
+        let mut reached = vec![false; self.next.len()];
         self.order.iter().for_each(|s| reached[*s as usize] = true);
-        for (s, next) in self.next.iter_mut().enumerate() {
-            if !reached[s] {
+        for (next, reached) in self.next.iter_mut().zip(reached) {
+            if !reached {
                 *next = NONE;
             }
         }
@@ -380,11 +502,11 @@ impl<'g> Lane<'g> {
         if !d.host {
             return;
         }
-        let mut senders = self.hosts.clone();
+        self.senders.copy_from_slice(&self.network.hosts);
         for s in self.order[1..].iter().rev() {
-            let arc = self.next[*s as usize];
-            self.load[arc as usize] += senders[*s as usize];
-            senders[self.to(arc) as usize] += senders[*s as usize];
+            let (arc, senders) = (self.next[*s as usize] as usize, self.senders[*s as usize]);
+            self.load[arc] += senders;
+            self.senders[self.network.to[arc] as usize] += senders;
         }
     }
 }
@@ -394,25 +516,28 @@ impl<'g> Lane<'g> {
 struct Tried {
     /// Dependencies that it added.
     added: Vec<(u32, u32)>,
-    /// Dependencies that it found to close a cycle.
-    blocked: Vec<(u32, u32)>,
+    /// Dependencies that it found to close a cycle, by number.
+    blocked: Vec<usize>,
 }
 
 /// What a hop costs beside its load: more than any load.
 const HOP: u64 = 1 << 50;
 
+/// What a new dependency costs where none is wanted: more than any load, less than a hop.
+const NEW: u64 = 1 << 49;
+
+/// What no way costs. A way of more than 8,000 hops counts as none: the escape tree is left then.
+const FAR: u64 = 1 << 63;
+
 /// What a link costs for each other LID of the same port that took it: more than the load of traffic.
 const SAME: u64 = 1 << 36;
 
-fn arcs_of(graph: &SwitchGraph, s: SwitchIndex) -> impl Iterator<Item = (u32, &crate::fabric::Arc)> {
-    (graph.offsets()[s as usize]..).zip(graph.arcs(s))
-}
-
-fn reverse_arcs(graph: &SwitchGraph, from: &[u32]) -> Vec<u32> {
+fn reverse_arcs(graph: &SwitchGraph, from: &[SwitchIndex]) -> Vec<u32> {
     let reverse = |arc: usize| {
         let ends = graph.all_arcs()[arc];
         let back = |a: &(u32, &crate::fabric::Arc)| a.1.to == from[arc] && a.1.out_port == ends.in_port;
-        arcs_of(graph, ends.to).find(back).map_or(NONE, |(number, _)| number)
+        let arcs = (graph.offsets()[ends.to as usize]..).zip(graph.arcs(ends.to));
+        arcs.into_iter().find(back).map_or(NONE, |(number, _)| number)
     };
     (0..from.len()).map(reverse).collect()
 }
@@ -447,12 +572,10 @@ mod tests {
         let thin = (0..12).map(|_| testing::random(60, 4, 1, &mut random)).collect::<Vec<_>>();
         for (name, fabric) in thin.iter().enumerate() {
             let graph = SwitchGraph::new(fabric);
-            let ends: Vec<u32> = (0..graph.switch_count() as u32)
-                .flat_map(|s| std::iter::repeat_n(s, graph.arcs(s).len()))
-                .collect();
+            let network = Network::new(&graph);
             let order = one_by_one(&graph, &RoutingInput::default());
             let [without, with] = [false, true].map(|backtracking| {
-                let mut lane = Lane { backtracking, ..Lane::new(&graph, &ends) };
+                let mut lane = Lane { backtracking, ..Lane::new(&network) };
                 lane.route(&order, 0, 1);
                 lane.escaped
             });

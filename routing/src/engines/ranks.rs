@@ -134,6 +134,26 @@ impl Ranks {
     }
 }
 
+/// An order in which every switch but one has an upper neighbour, as far as the fabric hangs together: the place of each
+/// switch, the uppermost 0. In it a tree's switches mostly stand by their levels.
+pub(crate) fn joined_order(graph: &SwitchGraph) -> Arc<[u32]> {
+    let mut roots = find_roots(graph, &RoutingInput::default());
+    let mut ranks = Ranks::new(graph, &mut roots, &BTreeMap::new());
+    ranks.join(graph);
+    ranks.order()
+}
+
+/// The first arc of each switch to its uppermost neighbour, `u32::MAX` where no neighbour is above it.
+pub(crate) fn upper_arcs(graph: &SwitchGraph, order: &[u32]) -> Vec<u32> {
+    let place = |s: SwitchIndex| order[s as usize];
+    let of = |s: SwitchIndex| {
+        let arcs = (graph.offsets()[s as usize]..).zip(graph.arcs(s));
+        let upper = arcs.filter(|(_, arc)| place(arc.to) < place(s));
+        upper.min_by_key(|(number, arc)| (place(arc.to), *number)).map_or(u32::MAX, |(number, _)| number)
+    };
+    (0..order.len() as SwitchIndex).map(of).collect()
+}
+
 fn places(order: &[SwitchIndex]) -> Vec<u32> {
     let mut place = vec![0; order.len()];
     for (number, s) in order.iter().enumerate() {
