@@ -14,6 +14,8 @@
 //!   LIDs of a port: less than the tables. No limit on the number of switches.
 //! - Source: Skeie, Lysne, Theiss, LASH (IPDPS 2002).
 
+use rayon::prelude::*;
+
 use super::acyclic::{Acyclic, Insert};
 use super::targets::Targets;
 use super::{RoutingEngine, RoutingError, RoutingInput};
@@ -220,26 +222,34 @@ impl Layers {
 fn tables(graph: &SwitchGraph, targets: &Targets, paths: &Paths, layers: &Layers) -> Routes {
     let mut routes = Routes::empty("lash", graph);
     let mut sl = LftMatrix::new(graph.switch_count(), graph.top_lid());
-    let mut cables: Vec<u8> = Vec::new();
-    for s in 0..graph.switch_count() as u32 {
+    let rows = routes.lfts.par_rows_mut().zip(sl.par_rows_mut()).enumerate();
+    rows.for_each(|(s, (row, sls))| {
+        let s = s as u32;
+        // The cables of each channel.
+        let cables: Vec<Vec<u8>> = paths
+            .channels(s)
+            .map(|channel| {
+                let there = graph.arcs(s).iter().filter(|a| a.to == paths.neighbours[channel as usize]);
+                there.map(|arc| arc.out_port).collect()
+            })
+            .collect();
         for target in 0..graph.switch_count() as u32 {
             if s != target && paths.next(0, target, s).is_none() {
                 continue;
             }
             for end in targets.of(target) {
                 for (offset, lid) in (end.lid..end.lid + end.lids).enumerate() {
-                    let lid = usize::from(lid);
                     let way = offset % paths.ways;
-                    let to = paths.next(way, target, s).map(|channel| paths.neighbours[channel as usize]);
-                    cables.clear();
-                    cables.extend(graph.arcs(s).iter().filter(|a| Some(a.to) == to).map(|a| a.out_port));
-                    let cable = cables.get((end.rank as usize + offset) % cables.len().max(1));
-                    routes.lfts.row_mut(s)[lid] = cable.copied().unwrap_or(end.port);
-                    sl.row_mut(s)[lid] = layers.of_pair[paths.cell(way, target, s)];
+                    let channel = paths.next(way, target, s);
+                    row[usize::from(lid)] = channel.map_or(end.port, |channel| {
+                        let cables = &cables[(channel - paths.offsets[s as usize]) as usize];
+                        cables[(end.rank as usize + offset) % cables.len()]
+                    });
+                    sls[usize::from(lid)] = layers.of_pair[paths.cell(way, target, s)];
                 }
             }
         }
-    }
+    });
     routes.vls = layers.count();
     if routes.vls > 1 {
         routes.sl = PathSl::BySourceSwitch(sl);
