@@ -1,7 +1,7 @@
 //! Prints what routing and verifying cost on fat trees of growing size: `cargo run --release -p routing --example speed`,
 //! with names of engines as arguments (all when none is given), largest size by `HOSTS=n`, another
-//! topology by `NET=file`. Times are wall and processor
-//! time in milliseconds, the best of five (`ROUNDS=n`); a busy machine changes the second less. The columns after
+//! topology by `NET=file`. Times are wall and processor time in milliseconds, the best of five (`ROUNDS=n`, and `LOST=n` for
+//! the columns after `lost`); a busy machine changes the second less. The columns after
 //! `lost` are what one lost cable costs from tables in force: new tables, their proof, and the order of writes with the blocks
 //! that differ; `entries` is what that changes. Peak memory is the process's.
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
@@ -32,14 +32,18 @@ fn processor_time() -> Duration {
 /// Wall and processor time.
 type Took = (Duration, Duration);
 
-fn best<T>(mut run: impl FnMut() -> T) -> (Took, T) {
+fn best<T>(run: impl FnMut() -> T) -> (Took, T) {
+    best_of(number("ROUNDS").unwrap_or(5), run)
+}
+
+fn best_of<T>(rounds: usize, mut run: impl FnMut() -> T) -> (Took, T) {
     let mut time = |()| {
         let (start, processor) = (Instant::now(), processor_time());
         let result = run();
         ((start.elapsed(), processor_time() - processor), result)
     };
     let mut found = time(());
-    for _ in 1..number("ROUNDS").unwrap_or(5) {
+    for _ in 1..rounds {
         let (took, result) = time(());
         let (wall, processor) = (took.0.min(found.0.0), took.1.min(found.0.1));
         found = ((wall, processor), result);
@@ -143,13 +147,14 @@ fn main() {
             let chained = engines::route_chain_from(&chain, &graph, &input, None).ok();
             let basis = chained.and_then(|chained| chained.standing);
             let (_, proof) = verify::check_from(&graph, &routes, Options::default(), None);
-            let (tables, again) = best(|| {
+            let lost = number("LOST").or_else(|| number("ROUNDS")).unwrap_or(5);
+            let (tables, again) = best_of(lost, || {
                 let again = engines::route_chain_from(&chain, &broken, &input, basis.as_ref());
                 again.map(|chained| Arc::new(chained.routes)).unwrap_or_default()
             });
             let (proved, report) =
-                best(|| verify::check_from(&broken, &again, Options::default(), Some(&proof)).0);
-            let (ordered, _) = best(|| transition::plan(&broken, &routes.lfts, &again.lfts));
+                best_of(lost, || verify::check_from(&broken, &again, Options::default(), Some(&proof)).0);
+            let (ordered, _) = best_of(lost, || transition::plan(&broken, &routes.lfts, &again.lfts));
             assert!(report.reaches_all(), "a tree less one cable reaches all");
             let changed = transition::check(&broken, &routes.lfts, &again.lfts);
             println!(

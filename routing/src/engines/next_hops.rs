@@ -4,6 +4,8 @@
 //! A breadth-first search from 64 target switches at once, one bit each ("multi-source BFS", Then et al., VLDB 2014),
 //! over the reversed arcs. Cost: levels · arcs · switches / 64 word operations; memory: one bit for each (arc, target).
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use crate::fabric::{LinkChange, SwitchGraph, SwitchIndex};
@@ -47,14 +49,40 @@ impl Phase {
 /// The best first arcs.
 #[derive(Clone, Debug)]
 pub(crate) struct NextHops {
-    arcs: usize,
-    masks: Vec<u64>,
-    /// For each (block, switch), the targets to which no legal path leads.
-    illegal: Vec<u64>,
-    switches: usize,
+    blocks: Vec<Block>,
     rule: Rule,
     /// Blocks that were searched, the others being those of an earlier search.
     searched: Vec<usize>,
+}
+
+/// What was found for 64 targets; a later search that finds the same shares it.
+#[derive(Clone, Debug)]
+struct Block {
+    /// Targets by arc.
+    masks: Arc<[u64]>,
+    /// For each switch, the targets to which no legal path leads.
+    illegal: Arc<[u64]>,
+    /// The number that each arc has in `masks`, where links were lost since; a number then stands for the same link still.
+    numbers: Numbers,
+}
+
+/// A number for each arc; `None` where it is its own.
+type Numbers = Option<Arc<[u32]>>;
+
+fn is_same(a: &Numbers, b: &Numbers) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+        (a, b) => a.is_none() && b.is_none(),
+    }
+}
+
+impl Block {
+    fn mask(&self, arc: usize) -> u64 {
+        match &self.numbers {
+            None => self.masks[arc],
+            Some(numbers) => self.masks[numbers[arc] as usize],
+        }
+    }
 }
 
 /// What is permitted.
@@ -76,12 +104,12 @@ pub(crate) struct Earlier<'a> {
 impl NextHops {
     /// The targets of block `block` (bit i = switch `64 * block + i`) for which arc number `arc` is a best first step.
     pub(crate) fn mask(&self, block: usize, arc: usize) -> u64 {
-        self.masks[block * self.arcs + arc]
+        self.blocks[block].mask(arc)
     }
 
     /// Number of blocks.
     pub(crate) fn blocks(&self) -> usize {
-        self.switches.div_ceil(TARGETS)
+        self.blocks.len()
     }
 
     /// Blocks that may differ from those of the earlier search, apart from the arcs of switches that lost one.
@@ -134,33 +162,30 @@ impl NextHops {
         let turns: Vec<u8> = (0..arcs).map(|arc| turn(arc) as u8).collect();
         let rule = Rule { turns, weights, phases: phases.to_vec() };
         let earlier = earlier.filter(|earlier| earlier.holds_for(&rule));
-        let mut hops =
-            Self { arcs, masks: Vec::new(), illegal: Vec::new(), switches, rule, searched: Vec::new() };
-        hops.masks = vec![0_u64; arcs * blocks];
-        hops.illegal = vec![0_u64; switches * blocks];
-        if arcs == 0 {
-            return hops;
-        }
-        let rule = &hops.rule;
-        let parts = hops.masks.par_chunks_mut(arcs).zip(hops.illegal.par_chunks_mut(switches));
-        hops.searched = parts
-            .enumerate()
-            .filter_map(|(block, (masks, illegal))| {
-                if earlier.is_some_and(|earlier| earlier.copy(block, masks, illegal)) {
-                    return None;
+        let numbers = earlier.map(|earlier| earlier.numbers()).unwrap_or_default();
+        let found: Vec<(Block, bool)> = (0..blocks)
+            .into_par_iter()
+            .map(|block| {
+                if let Some(known) = earlier.and_then(|earlier| earlier.take_over(block, &numbers)) {
+                    return (known, false);
                 }
-                Search { graph, rule, masks, illegal, levels: Vec::new() }.run(block);
-                Some(block)
+                let (mut masks, mut illegal) = (vec![0; arcs], vec![0; switches]);
+                let parts = (&mut masks[..], &mut illegal[..]);
+                Search { graph, rule: &rule, masks: parts.0, illegal: parts.1, levels: Vec::new() }
+                    .run(block);
+                (Block { masks: masks.into(), illegal: illegal.into(), numbers: None }, true)
             })
             .collect();
-        hops
+        let searched =
+            found.iter().enumerate().filter_map(|(block, (_, new))| new.then_some(block)).collect();
+        Self { blocks: found.into_iter().map(|(block, _)| block).collect(), rule, searched }
     }
 
     /// The first pair of switches, both marked in `of`, that only an illegal path joins.
     pub(crate) fn first_detour(&self, of: &[bool]) -> Option<(SwitchIndex, SwitchIndex)> {
-        let blocks = self.illegal.chunks(self.switches.max(1)).enumerate();
+        let blocks = self.blocks.iter().enumerate();
         blocks
-            .flat_map(|(block, row)| row.iter().enumerate().map(move |(s, bits)| (block, s, *bits)))
+            .flat_map(|(block, row)| row.illegal.iter().enumerate().map(move |(s, bits)| (block, s, *bits)))
             .find_map(|(block, s, bits)| {
                 let to = |bit: &usize| bits >> bit & 1 == 1 && of[block * TARGETS + bit];
                 let bit = (0..TARGETS).find(|bit| bits != 0 && of[s] && to(bit))?;
@@ -183,22 +208,37 @@ impl Earlier<'_> {
             && links.old_arc.iter().enumerate().all(|(new, old_arc)| same(new, *old_arc))
     }
 
+    /// For each way in which blocks number the arcs, the way in which they do so now.
+    fn numbers(&self) -> Vec<(Numbers, Numbers)> {
+        let mut all: Vec<(Numbers, Numbers)> = Vec::new();
+        for block in &self.hops.blocks {
+            if all.iter().any(|(known, _)| is_same(known, &block.numbers)) {
+                continue;
+            }
+            let numbers = match &block.numbers {
+                same if self.links.lost.is_empty() => same.clone(),
+                None => Some(self.links.old_arc.clone().into()),
+                Some(numbers) => Some(self.links.old_arc.iter().map(|old| numbers[*old as usize]).collect()),
+            };
+            all.push((block.numbers.clone(), numbers));
+        }
+        all
+    }
+
     /// Takes a block over, if no switch has lost its last best arc to any of its targets: then all distances are as before,
-    /// and with them what is best. False when it has to be searched.
-    fn copy(&self, block: usize, masks: &mut [u64], illegal: &mut [u64]) -> bool {
-        let (old, links) = (self.hops, self.links);
+    /// and with them what is best. `None` when it has to be searched.
+    fn take_over(&self, block: usize, numbers: &[(Numbers, Numbers)]) -> Option<Block> {
+        let (old, links) = (&self.hops.blocks[block], self.links);
         let lost_all = links.lost.iter().any(|(s, arc)| {
-            let lost = old.mask(block, *arc as usize);
-            let left = links.kept_of(*s).fold(0, |left, arc| left | old.mask(block, arc as usize));
+            let lost = old.mask(*arc as usize);
+            let left = links.kept_of(*s).fold(0, |left, arc| left | old.mask(arc as usize));
             lost & !left != 0
         });
         if lost_all {
-            return false;
+            return None;
         }
-        let from = &old.masks[block * old.arcs..(block + 1) * old.arcs];
-        links.copy_arcs(from, masks);
-        illegal.copy_from_slice(&old.illegal[block * old.switches..(block + 1) * old.switches]);
-        true
+        let (_, numbers) = numbers.iter().find(|(known, _)| is_same(known, &old.numbers))?;
+        Some(Block { numbers: numbers.clone(), ..old.clone() })
     }
 }
 
@@ -335,9 +375,12 @@ impl<'a> RowChoices<'a> {
 
     /// Loads the targets of a block.
     pub(crate) fn load(&mut self, block: usize) {
+        let block = &self.hops.blocks[block];
         for (word, arcs) in self.order.chunks(TARGETS).enumerate() {
-            let masks = arcs.iter().map(|arc| self.hops.mask(block, *arc as usize));
-            load_set(&mut self.sets[word], masks);
+            match &block.numbers {
+                None => load_set(&mut self.sets[word], arcs.iter().map(|arc| block.masks[*arc as usize])),
+                Some(_) => load_set(&mut self.sets[word], arcs.iter().map(|arc| block.mask(*arc as usize))),
+            }
         }
     }
 

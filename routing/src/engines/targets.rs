@@ -8,7 +8,6 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::next_hops::{NextHops, TARGETS};
@@ -283,11 +282,23 @@ fn join(root: &mut [u32], a: u32, b: u32) {
 /// are spread as evenly as compute nodes; other end ports are ranked by their switch.
 fn ranked_targets(graph: &SwitchGraph, ordinal: &[u32], input: &RoutingInput) -> (Vec<u32>, Vec<Target>) {
     let count = ordinal.len();
-    let mut order: Vec<usize> = (0..graph.destinations().len()).collect();
-    order.par_sort_unstable_by_key(|i| {
-        let d = &graph.destinations()[*i];
-        (d.switch, d.host, d.port, d.lid)
-    });
+    let all = graph.destinations();
+    let mut offsets = vec![0_u32; count + 1];
+    all.iter().for_each(|d| offsets[d.switch as usize + 1] += 1);
+    for s in 0..count {
+        offsets[s + 1] += offsets[s];
+    }
+    // Dealt to the switches, then sorted on each: they come by LID.
+    let mut next = offsets.clone();
+    let mut order = vec![0; all.len()];
+    for (i, d) in all.iter().enumerate() {
+        order[next[d.switch as usize] as usize] = i;
+        next[d.switch as usize] += 1;
+    }
+    for s in 0..count {
+        let of_switch = &mut order[offsets[s] as usize..offsets[s + 1] as usize];
+        of_switch.sort_unstable_by_key(|i| (all[*i].host, all[*i].port, all[*i].lid));
+    }
     let mut hosts = vec![[0_u32; 3]; count];
     let kind = |d: &Destination| usize::from(input.kind_of(d));
     for d in graph.destinations().iter().filter(|d| d.host) {
@@ -295,7 +306,6 @@ fn ranked_targets(graph: &SwitchGraph, ordinal: &[u32], input: &RoutingInput) ->
     }
     let stride: [u32; 3] =
         std::array::from_fn(|kind| hosts.iter().map(|of| of[kind]).max().unwrap_or(1).max(1));
-    let mut offsets = vec![0_u32; count + 1];
     let mut targets = Vec::with_capacity(order.len());
     let mut placed = (u32::MAX, [0_u32; 3]);
     for i in order {
@@ -307,11 +317,7 @@ fn ranked_targets(graph: &SwitchGraph, ordinal: &[u32], input: &RoutingInput) ->
         let rank =
             if d.host { base.saturating_mul(stride[kind]).saturating_add(placed.1[kind]) } else { base };
         placed.1[kind] += u32::from(d.host);
-        offsets[d.switch as usize + 1] += 1;
         targets.push(Target { lid: d.lid.get(), lids: 1 << d.lmc, port: d.port, rank });
-    }
-    for s in 0..count {
-        offsets[s + 1] += offsets[s];
     }
     (offsets, targets)
 }

@@ -100,10 +100,14 @@ impl LinkChange {
         self.old_arc[self.arcs_of(switch)].iter().copied().filter(|old| *old != u32::MAX)
     }
 
+    /// Stretches of arcs that follow one another in both numberings: first new number, first old number, length.
+    pub fn runs(&self) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
+        self.runs.iter().map(|(new, old, length)| (*new as usize, *old as usize, *length as usize))
+    }
+
     /// Copies values by arc from the old numbering to the new; those of arcs that came are left alone.
     pub fn copy_arcs<T: Copy>(&self, from: &[T], to: &mut [T]) {
-        for (new, old, length) in &self.runs {
-            let (new, old, length) = (*new as usize, *old as usize, *length as usize);
+        for (new, old, length) in self.runs() {
             to[new..new + length].copy_from_slice(&from[old..old + length]);
         }
     }

@@ -3,7 +3,6 @@
 //! A tier is all links of one direction between switches of two levels, where a switch's level is its hops from the nearest
 //! switch with hosts; in a tree these are the stages, elsewhere there may be links within a level. Cost: linear in links.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
@@ -71,14 +70,22 @@ impl fmt::Display for Tier {
 /// The tiers, in order of levels; links of switches that no host reaches are left out.
 pub(super) fn tiers(network: &Network<'_>, load: &[u32]) -> Vec<Tier> {
     let level = levels(network);
-    let mut tiers: BTreeMap<(u16, u16), Vec<u32>> = BTreeMap::new();
+    // Levels of neighbours differ by one at most: three kinds of links from each level.
+    let top = level.iter().copied().filter(|level| *level != u16::MAX).max().map_or(0, usize::from);
+    let mut tiers: Vec<Vec<u32>> = vec![Vec::new(); 3 * (top + 1)];
     for ((from, arc), load) in network.from.iter().zip(network.graph.all_arcs()).zip(load) {
-        let between = (level[*from as usize], level[arc.to as usize]);
-        if between.0 != u16::MAX {
-            tiers.entry(between).or_default().push(*load);
+        let (from, to) = (level[*from as usize], level[arc.to as usize]);
+        let step = (usize::from(to) + 1).wrapping_sub(usize::from(from));
+        if from != u16::MAX && step < 3 {
+            tiers[3 * usize::from(from) + step].push(*load);
         }
     }
-    tiers.into_iter().map(|((from, to), load)| Tier { from, to, balance: Balance::of(&load) }).collect()
+    let tier = |(number, load): (usize, Vec<u32>)| {
+        let (from, to) = (number / 3, (number / 3 + number % 3).wrapping_sub(1));
+        let some = !load.is_empty();
+        some.then(|| Tier { from: from as u16, to: to as u16, balance: Balance::of(&load) })
+    };
+    tiers.into_iter().enumerate().filter_map(tier).collect()
 }
 
 /// Hops from the nearest switch with hosts, `u16::MAX` where there is none.

@@ -5,7 +5,7 @@
 //! switch to switch. Memory: arcs · lanes · ⌈degree / 64⌉ words.
 
 use super::network::Network;
-use crate::fabric::SwitchIndex;
+use crate::fabric::{LinkChange, SwitchIndex};
 use crate::routes::{PathSl, Routes, SlToVl};
 
 /// How many VLs there are and how a path changes between them.
@@ -169,10 +169,26 @@ impl Dependencies {
         })
     }
 
-    /// Takes the set of an arc over from that of `from_arc` in `from`, on lane 0.
-    pub(super) fn copy_of(&mut self, arc: u32, from: &Self, from_arc: u32) {
-        let (to, first) = (arc as usize * self.words, from_arc as usize * from.words);
-        self.bits[to..to + self.words].copy_from_slice(&from.bits[first..first + from.words]);
+    /// The places of the arcs that packets on `arc` ask for, as bits.
+    pub(super) fn set(&self, lane: usize, arc: u32) -> &[u64] {
+        let first = (lane * self.arcs + arc as usize) * self.words;
+        &self.bits[first..first + self.words]
+    }
+
+    /// Takes the sets of lane 0 over from `from`, whose arcs have other numbers but sets of the same size; those of arcs that
+    /// came stay as they are.
+    pub(super) fn copy_all(&mut self, from: &Self, links: &LinkChange) {
+        let words = self.words;
+        for (new, old, length) in links.runs() {
+            let part = &from.bits[old * words..(old + length) * words];
+            self.bits[new * words..(new + length) * words].copy_from_slice(part);
+        }
+    }
+
+    /// Empties the set of an arc.
+    pub(super) fn clear(&mut self, lane: usize, arc: u32) {
+        let first = (lane * self.arcs + arc as usize) * self.words;
+        self.bits[first..first + self.words].fill(0);
     }
 
     /// Takes a dependency out.

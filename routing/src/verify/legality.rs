@@ -79,15 +79,25 @@ pub(super) fn check(
 ) -> Option<Legality> {
     let order = routes.order.as_ref().filter(|order| order.len() == network.graph.switch_count())?;
     let mut legality = Legality::default();
+    let words = lanes.words;
+    // For each switch, its arcs to upper switches, in the form of the sets of dependencies.
+    let mut upwards = vec![0_u64; network.graph.switch_count() * words];
+    for (at, upwards) in (0..).zip(upwards.chunks_exact_mut(words)) {
+        for (place, next) in network.graph.arcs(at).iter().enumerate() {
+            upwards[place / 64] |= u64::from(order[next.to as usize] < order[at as usize]) << (place % 64);
+        }
+    }
     for arc in 0..network.from.len() as u32 {
         let (from, at) = (network.from[arc as usize], network.to(arc));
         if order[at as usize] < order[from as usize] {
             continue;
         }
         let base = network.graph.offsets()[at as usize] as usize;
-        for (place, next) in network.graph.arcs(at).iter().enumerate() {
-            let up = order[next.to as usize] < order[at as usize];
-            if up && (0..lanes.count()).any(|lane| hosts.contains(lane, arc, place)) {
+        for (word, up) in upwards[at as usize * words..][..words].iter().enumerate() {
+            let mut turns = up & (0..lanes.count()).fold(0, |all, lane| all | hosts.set(lane, arc)[word]);
+            while turns != 0 {
+                let place = word * 64 + turns.trailing_zeros() as usize;
+                turns &= turns - 1;
                 // The sets may hold what was true of earlier tables only.
                 let Some(found) = taken(network, routes, arc, (base + place) as u32) else { continue };
                 legality.turns += 1;

@@ -120,19 +120,43 @@ impl<'a> Network<'a> {
         self.widen(distance, queue);
     }
 
-    /// Goes on from the switches in `queue`, whose hops are known, to all others.
+    /// Goes on from the switches in `queue`, whose hops are known and the same, to all others: from those that were reached last to
+    /// their neighbours, or where that is less, from those that are left to whom of their neighbours was reached.
     fn widen(&self, hops: &mut [u16], queue: &mut Vec<SwitchIndex>) {
-        let mut head = 0;
-        while let Some(&at) = queue.get(head) {
-            head += 1;
-            let next = hops[at as usize] + 1;
-            for arc in self.graph.arcs(at) {
-                let there = &mut hops[arc.to as usize];
-                if *there == u16::MAX {
-                    *there = next;
-                    queue.push(arc.to);
+        let offsets = self.graph.offsets();
+        let degree = |s: SwitchIndex| (offsets[s as usize + 1] - offsets[s as usize]) as usize;
+        let half = self.from.len() / hops.len().max(1) / 2;
+        let mut left: Option<Vec<SwitchIndex>> = None;
+        let mut begin = 0;
+        while begin < queue.len() && queue.len() < hops.len() {
+            let end = queue.len();
+            let here = hops[queue[begin] as usize];
+            let arcs: usize = queue[begin..].iter().map(|s| degree(*s)).sum();
+            if arcs > (hops.len() - end) * half {
+                let left = left.get_or_insert_with(|| (0..hops.len() as SwitchIndex).collect());
+                left.retain(|s| {
+                    if hops[*s as usize] != u16::MAX {
+                        return false;
+                    }
+                    let reached = self.graph.arcs(*s).iter().any(|arc| hops[arc.to as usize] == here);
+                    if reached {
+                        hops[*s as usize] = here + 1;
+                        queue.push(*s);
+                    }
+                    !reached
+                });
+            } else {
+                for i in begin..end {
+                    for arc in self.graph.arcs(queue[i]) {
+                        let there = &mut hops[arc.to as usize];
+                        if *there == u16::MAX {
+                            *there = here + 1;
+                            queue.push(arc.to);
+                        }
+                    }
                 }
             }
+            begin = end;
         }
     }
 }
