@@ -5,7 +5,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use routing::formats::mcfdbs::MulticastTables;
 use routing::formats::{fdbs, lst, mcfdbs};
 use sm_core::snapshot::Snapshot;
 
@@ -32,7 +31,7 @@ impl Dump {
         let files = [
             ("opensm-subnet.lst", lst::write(fabric, Some(snapshot.sm.lid))),
             ("opensm.fdbs", fdbs::write(&snapshot.graph, &snapshot.routes)),
-            ("opensm.mcfdbs", mcfdbs::write(&MulticastTables::new())),
+            ("opensm.mcfdbs", mcfdbs::write(&mcfdbs::by_guid(&snapshot.graph, &snapshot.multicast))),
         ];
         for (name, text) in files {
             let path = self.dir.join(name);

@@ -6,14 +6,15 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
-use mad::types::{MulticastLid, PortNum};
+use mad::types::MulticastLid;
 use routing::adaptive::Load;
 use routing::engines::{self, RoutingEngine, RoutingError, RoutingInput};
 use routing::fabric::{Fabric, SwitchGraph};
 use routing::formats::{self, counters, fdbs, flows, lfts, lst, mcfdbs, routes_json, sl2vl, tables};
-use routing::multicast::{Branch, Member, Planner};
+use routing::multicast::{self, Member, MulticastTables};
 use routing::routes::{Routes, SlToVl};
 use routing::verify::lmc::{self, Disjointness};
+use routing::verify::multicast::Group;
 use routing::verify::{self, Options, Report, transition};
 use serde::Serialize;
 use simulations::generate;
@@ -173,14 +174,15 @@ pub(super) fn usage(error: impl ToString) -> Failure {
 }
 
 /// The multicast tables with one group, of all hosts, as the broadcast group of IPoIB has.
-fn all_hosts(graph: &SwitchGraph) -> mcfdbs::MulticastTables {
+fn all_hosts(graph: &SwitchGraph, routes: &Routes) -> MulticastTables {
     let hosts = graph.destinations().iter().filter(|d| d.host);
-    let members: Vec<Member> =
-        hosts.map(|d| Member { switch: d.switch, port: d.port, receives: true }).collect();
-    let tree = Planner::new(graph).tree(MulticastLid::MIN, &members);
-    let ports = |branch: &Branch| branch.ports.iter().map(PortNum).collect();
-    let of = |branch: &Branch| (graph.guid(branch.switch), [(MulticastLid::MIN, ports(branch))].into());
-    tree.branches.iter().map(of).collect()
+    let members = hosts.map(|d| Member { switch: d.switch, port: d.port, receives: true }).collect();
+    let group = Group { mlid: MulticastLid::MIN, members, sl: 0 };
+    let planned = multicast::plan(graph, &[group], routes, None);
+    for (mlid, found) in &planned.loops {
+        complain(&format!("{mlid}: no tree was found that closes no credit loop with unicast: {found}"));
+    }
+    planned.tables
 }
 
 fn write_tables(directory: &Path, fabric: &Fabric, graph: &SwitchGraph, routes: &Routes) -> Outcome {
@@ -189,7 +191,7 @@ fn write_tables(directory: &Path, fabric: &Fabric, graph: &SwitchGraph, routes: 
         ("opensm-subnet.lst", lst::write(fabric, None)),
         ("opensm.fdbs", fdbs::write(graph, routes)),
         ("opensm-lfts.dump", lfts::write(fabric, graph, routes)),
-        ("opensm.mcfdbs", mcfdbs::write(&all_hosts(graph))),
+        ("opensm.mcfdbs", mcfdbs::write(&mcfdbs::by_guid(graph, &all_hosts(graph, routes)))),
         ("routes.json", routes_json::write(graph, routes)),
     ];
     let per_switch = matches!(routes.sl_to_vl, SlToVl::PerSwitch(_));

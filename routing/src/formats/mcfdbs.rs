@@ -11,6 +11,15 @@ use crate::fabric::SwitchGraph;
 /// For each switch, by NodeGUID, the ports that each multicast LID goes out of.
 pub type MulticastTables = BTreeMap<Guid, BTreeMap<MulticastLid, BTreeSet<PortNum>>>;
 
+/// The tables of the switches of `graph` by NodeGUID.
+pub fn by_guid(graph: &SwitchGraph, tables: &crate::multicast::MulticastTables) -> MulticastTables {
+    let of = |switch| {
+        let entries = tables.entries(switch).map(|(mlid, ports)| (mlid, ports.iter().map(PortNum).collect()));
+        (graph.guid(switch), entries.collect())
+    };
+    (0..graph.switch_count() as u32).map(of).collect()
+}
+
 /// Reads the dump.
 ///
 /// # Errors

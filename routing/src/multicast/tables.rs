@@ -70,6 +70,13 @@ impl MulticastTables {
             .collect()
     }
 
+    /// The groups of a switch with the ports to which it copies their packets.
+    pub fn entries(&self, switch: SwitchIndex) -> impl Iterator<Item = (MulticastLid, PortSet)> + '_ {
+        self.switches.get(switch as usize).into_iter().flatten().filter_map(|(index, ports)| {
+            Some((MulticastLid::new(MulticastLid::MIN.get().saturating_add(*index))?, *ports))
+        })
+    }
+
     /// The ports to which a switch copies packets for a group.
     pub fn ports(&self, switch: SwitchIndex, mlid: MulticastLid) -> PortSet {
         let table = self.switches.get(switch as usize);

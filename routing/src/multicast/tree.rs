@@ -4,15 +4,22 @@
 //! fabric); from each member's switch the tree goes to the root by a shortest way, along branches that are there already
 //! where it can. Where several roots or links are equally good, the MLID decides.
 //!
+//! An ordered tree goes up to its root only and from there down only, by an order of all switches: the root is one that stands
+//! above all members. So every packet goes up first and down after that, from whichever member, and closes no circle of
+//! waiting with unicast packets that do the same.
+//!
 //! Cost: a breadth-first search for each switch with members, kept for the groups that follow; then for each group
 //! O(switches · member switches) to find the root.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 
 use mad::types::MulticastLid;
 
 use super::PortSet;
-use crate::fabric::{Arc, SwitchGraph, SwitchIndex};
+use crate::engines::{joined_order, upper_arcs};
+use crate::fabric::{self, SwitchGraph, SwitchIndex};
 
 /// A member of a group: where it is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,55 +54,159 @@ pub struct Tree {
 
 const FAR: u16 = u16::MAX;
 
-/// Computes trees on one graph.
-#[derive(Debug)]
-pub struct Planner<'a> {
-    graph: &'a SwitchGraph,
-    /// Hops from a switch to all others, where they were needed.
-    hops: BTreeMap<SwitchIndex, Vec<u16>>,
+/// Which links a search follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Way {
+    Any,
+    /// From lower switches to upper ones.
+    Up,
+    Down,
 }
 
-impl<'a> Planner<'a> {
+/// Computes trees on one graph.
+#[derive(Debug)]
+pub struct Planner<G> {
+    graph: G,
+    /// The place of each switch in the order of ordered trees, the uppermost 0.
+    order: Option<Arc<[u32]>>,
+    /// Hops from a switch to all others, where they were needed.
+    hops: HashMap<(SwitchIndex, Way), Vec<u16>>,
+}
+
+/// The switches with members, and the members.
+struct Wanted {
+    members: BTreeSet<Member>,
+    leaves: BTreeSet<SwitchIndex>,
+}
+
+impl<G: Borrow<SwitchGraph>> Planner<G> {
     /// A planner that has computed nothing yet.
-    pub const fn new(graph: &'a SwitchGraph) -> Self {
-        Self { graph, hops: BTreeMap::new() }
+    pub fn new(graph: G) -> Self {
+        Self { graph, order: None, hops: HashMap::new() }
     }
 
-    /// The tree of a group. Members on switches that the graph doesn't have are left out.
+    /// The same with an order of the switches ([`Routes::order`](crate::routes::Routes::order)); one of another length than
+    /// there are switches counts for nothing.
+    #[must_use]
+    pub fn with_order(self, order: Option<Arc<[u32]>>) -> Self {
+        let count = self.graph.borrow().switch_count();
+        Self { order: order.filter(|order| order.len() == count), ..self }
+    }
+
+    /// The tree of a group by shortest ways, whatever the order. Members on switches that the graph doesn't have are left out.
     pub fn tree(&mut self, mlid: MulticastLid, members: &[Member]) -> Tree {
-        let count = self.graph.switch_count();
+        let wanted = self.wanted(members);
+        let Some(root) = self.roots(mlid, &wanted.leaves, Way::Any).first().copied() else {
+            return Tree::default();
+        };
+        self.tree_from(root, mlid, &wanted, Way::Any)
+    }
+
+    /// The tree of a group that keeps the order; `None` when there is no order, or no switch above all members that the fabric
+    /// joins.
+    pub fn ordered_tree(&mut self, mlid: MulticastLid, members: &[Member]) -> Option<Tree> {
+        self.order.as_ref()?;
+        let wanted = self.wanted(members);
+        if wanted.leaves.is_empty() {
+            return Some(Tree::default());
+        }
+        let root = self.roots(mlid, &wanted.leaves, Way::Up).first().copied()?;
+        let tree = self.tree_from(root, mlid, &wanted, Way::Up);
+        // Members that are left out must be such that no tree at all can join them to the others.
+        let whole = tree.unreachable.is_empty()
+            || tree.unreachable.len() == self.tree(mlid, members).unreachable.len();
+        whole.then_some(tree)
+    }
+
+    /// Trees of a group in the order in which they are to be tried when some don't fit: by shortest ways from the roots nearest
+    /// to the members, then the tree on which every switch hangs below its uppermost neighbour, which is the escape tree of the
+    /// engine `nue`.
+    pub fn trees(&mut self, mlid: MulticastLid, members: &[Member]) -> impl Iterator<Item = Tree> {
+        let wanted = self.wanted(members);
+        let near = self.roots(mlid, &wanted.leaves, Way::Any);
+        let tries = near.into_iter().take(NEAR_ROOTS).map(Some).chain([None]);
+        tries.filter_map(move |root| match root {
+            Some(root) => Some(self.tree_from(root, mlid, &wanted, Way::Any)),
+            None => self.escape_tree(members),
+        })
+    }
+
+    fn wanted(&self, members: &[Member]) -> Wanted {
+        let count = self.graph.borrow().switch_count();
         let members: BTreeSet<Member> =
             members.iter().copied().filter(|member| (member.switch as usize) < count).collect();
-        let leaves: BTreeSet<SwitchIndex> = members.iter().map(|member| member.switch).collect();
-        let Some(root) = self.root(mlid, &leaves) else { return Tree::default() };
-        let to_root = self.hops(root).to_vec();
-        let mut ports: BTreeMap<SwitchIndex, PortSet> = BTreeMap::from([(root, PortSet::EMPTY)]);
-        for leaf in leaves {
-            if to_root[leaf as usize] != FAR {
-                self.grow(mlid, leaf, &to_root, &mut ports);
-            }
-        }
-        let (reached, unreachable): (Vec<_>, Vec<_>) =
-            members.into_iter().partition(|member| to_root[member.switch as usize] != FAR);
-        for member in reached.into_iter().filter(|member| member.receives) {
-            ports.entry(member.switch).or_default().insert(member.port);
-        }
-        let branches = ports.into_iter().map(|(switch, ports)| Branch { switch, ports }).collect();
-        Tree { root: Some(root), branches, unreachable }
+        Wanted { leaves: members.iter().map(|member| member.switch).collect(), members }
     }
 
-    /// The switch nearest to all `leaves`; members that can't be reached weigh more than any way to those that can.
-    fn root(&mut self, mlid: MulticastLid, leaves: &BTreeSet<SwitchIndex>) -> Option<SwitchIndex> {
-        let mut sums = vec![0_u64; self.graph.switch_count()];
+    /// The tree from a root along the ways that are searched `up` to it.
+    fn tree_from(&mut self, root: SwitchIndex, mlid: MulticastLid, wanted: &Wanted, up: Way) -> Tree {
+        let down = if up == Way::Up { Way::Down } else { up };
+        let to_root = self.hops(root, down).to_vec();
+        let mut ports: BTreeMap<SwitchIndex, PortSet> = BTreeMap::from([(root, PortSet::EMPTY)]);
+        for leaf in &wanted.leaves {
+            if to_root[*leaf as usize] != FAR {
+                self.grow(mlid, *leaf, (&to_root, up), &mut ports);
+            }
+        }
+        finish(root, wanted, |s| to_root[s as usize] != FAR, ports)
+    }
+
+    /// The part of a tree of all switches, each below its uppermost neighbour, that joins the members; `None` when they are in
+    /// several parts of the fabric.
+    fn escape_tree(&self, members: &[Member]) -> Option<Tree> {
+        let wanted = self.wanted(members);
+        let graph = self.graph.borrow();
+        let order = joined_order(graph);
+        let up = upper_arcs(graph, &order);
+        let parent = |s: SwitchIndex| graph.all_arcs().get(up[s as usize] as usize);
+        let mut top = None;
+        let mut seen = BTreeSet::new();
+        let mut ports: BTreeMap<SwitchIndex, PortSet> = BTreeMap::new();
+        for leaf in &wanted.leaves {
+            let mut at = *leaf;
+            while let Some(arc) = parent(at).filter(|_| seen.insert(at)) {
+                ports.entry(at).or_default().insert(arc.out_port);
+                ports.entry(arc.to).or_default().insert(arc.in_port);
+                at = arc.to;
+            }
+            if parent(at).is_none() && *top.get_or_insert(at) != at {
+                return None;
+            }
+        }
+        let mut root = top?;
+        // What no member hangs below is cut off from the top.
+        while let Some(only) =
+            ports.get(&root).filter(|ports| ports.len() == 1 && !wanted.leaves.contains(&root))
+        {
+            let port = only.iter().next()?;
+            let arc = *graph.arcs(root).iter().find(|arc| arc.out_port == port)?;
+            ports.remove(&root);
+            root = arc.to;
+            let kept = ports.get(&root)?.iter().filter(|port| *port != arc.in_port).collect();
+            ports.insert(root, kept);
+        }
+        Some(finish(root, &wanted, |_| true, ports))
+    }
+
+    /// The switches that some ways `up` from `leaves` lead to, the nearest to all first; members that can't be reached weigh
+    /// more than any way to those that can.
+    fn roots(&mut self, mlid: MulticastLid, leaves: &BTreeSet<SwitchIndex>, up: Way) -> Vec<SwitchIndex> {
+        let mut sums = vec![0_u64; self.graph.borrow().switch_count()];
         for leaf in leaves {
-            for (sum, hops) in sums.iter_mut().zip(self.hops(*leaf)) {
+            for (sum, hops) in sums.iter_mut().zip(self.hops(*leaf, up)) {
                 *sum += if *hops == FAR { 1 << 32 } else { u64::from(*hops) };
             }
         }
-        let least = if leaves.is_empty() { None } else { sums.iter().min() }?;
-        let best: Vec<_> =
-            (0..).zip(&sums).filter(|(_, sum)| *sum == least).map(|(switch, _)| switch).collect();
-        Some(best[mlid.index() % best.len()])
+        let Some(least) = sums.iter().min().copied().filter(|_| !leaves.is_empty()) else {
+            return Vec::new();
+        };
+        let best = sums.iter().filter(|sum| **sum == least).count();
+        let mut sorted: Vec<SwitchIndex> = (0..sums.len() as SwitchIndex).collect();
+        sorted.sort_by_key(|s| sums[*s as usize]);
+        sorted[..best].rotate_left(mlid.index() % best);
+        // What reaches fewer members than the best is no choice.
+        sorted.retain(|s| sums[*s as usize] >> 32 == least >> 32);
+        sorted
     }
 
     /// Joins a switch to the tree by a shortest way to the root.
@@ -103,17 +214,18 @@ impl<'a> Planner<'a> {
         &self,
         mlid: MulticastLid,
         leaf: SwitchIndex,
-        to_root: &[u16],
+        (to_root, up): (&[u16], Way),
         ports: &mut BTreeMap<SwitchIndex, PortSet>,
     ) {
+        let graph = self.graph.borrow();
         let mut at = leaf;
         let mut arrived = ports.contains_key(&at);
         while !arrived {
             let nearer = || {
-                let arcs = self.graph.arcs(at).iter();
+                let arcs = graph.arcs(at).iter().filter(|arc| self.leads(at, arc.to, up));
                 arcs.filter(|arc| to_root[arc.to as usize].saturating_add(1) == to_root[at as usize])
             };
-            let mut choice: Vec<&Arc> = nearer().filter(|arc| ports.contains_key(&arc.to)).collect();
+            let mut choice: Vec<&fabric::Arc> = nearer().filter(|arc| ports.contains_key(&arc.to)).collect();
             if choice.is_empty() {
                 choice = nearer().collect();
             }
@@ -126,15 +238,20 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// Whether a link from one switch to another is among those searched.
+    fn leads(&self, from: SwitchIndex, to: SwitchIndex, way: Way) -> bool {
+        leads(self.order.as_deref(), from, to, way)
+    }
+
     /// Hops from a switch to all others.
-    fn hops(&mut self, from: SwitchIndex) -> &[u16] {
-        let graph = self.graph;
-        self.hops.entry(from).or_insert_with(|| {
+    fn hops(&mut self, from: SwitchIndex, way: Way) -> &[u16] {
+        let (graph, order) = (self.graph.borrow(), self.order.as_deref());
+        self.hops.entry((from, way)).or_insert_with(|| {
             let mut hops = vec![FAR; graph.switch_count()];
             hops[from as usize] = 0;
             let mut queue = VecDeque::from([from]);
             while let Some(at) = queue.pop_front() {
-                for arc in graph.arcs(at) {
+                for arc in graph.arcs(at).iter().filter(|arc| leads(order, at, arc.to, way)) {
                     if hops[arc.to as usize] == FAR {
                         hops[arc.to as usize] = hops[at as usize] + 1;
                         queue.push_back(arc.to);
@@ -144,6 +261,34 @@ impl<'a> Planner<'a> {
             hops
         })
     }
+}
+
+/// Roots that are tried one after the other.
+const NEAR_ROOTS: usize = 64;
+
+fn leads(order: Option<&[u32]>, from: SwitchIndex, to: SwitchIndex, way: Way) -> bool {
+    let place = |s: SwitchIndex| order.map(|order| order[s as usize]);
+    match way {
+        Way::Any => true,
+        Way::Up => place(to) < place(from),
+        Way::Down => place(to) > place(from),
+    }
+}
+
+/// Adds the members that receive to the ports between switches.
+fn finish(
+    root: SwitchIndex,
+    wanted: &Wanted,
+    is_joined: impl Fn(SwitchIndex) -> bool,
+    mut ports: BTreeMap<SwitchIndex, PortSet>,
+) -> Tree {
+    let (reached, unreachable): (Vec<Member>, Vec<Member>) =
+        wanted.members.iter().copied().partition(|member| is_joined(member.switch));
+    for member in reached.into_iter().filter(|member| member.receives) {
+        ports.entry(member.switch).or_default().insert(member.port);
+    }
+    let branches = ports.into_iter().map(|(switch, ports)| Branch { switch, ports }).collect();
+    Tree { root: Some(root), branches, unreachable }
 }
 
 /// Spreads groups over equal links, differently at each switch.

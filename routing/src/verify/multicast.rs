@@ -12,6 +12,7 @@
 //! Cost: for each group, switches with senders times links of the tree; groups are judged over all threads.
 
 mod flood;
+mod judge;
 
 use std::fmt;
 
@@ -27,6 +28,8 @@ use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::multicast::{Member, MulticastTables};
 use crate::routes::{LFT_BLOCK, Routes};
 use flood::Flood;
+
+pub use judge::Judge;
 
 /// A group as subnet administration knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -320,7 +320,7 @@ pub(super) fn credit_loop(
 }
 
 /// What a verdict says, in words.
-fn loop_of(network: &Network<'_>, order: &Order) -> Option<CreditLoop> {
+pub(super) fn loop_of(network: &Network<'_>, order: &Order) -> Option<CreditLoop> {
     let Order::Cycle(cycle) = order else { return None };
     let channel = |(arc, vl): (u32, usize)| {
         let ends = network.graph.all_arcs()[arc as usize];

@@ -19,7 +19,7 @@ use super::network::Network;
 use super::report::{self, Report};
 use super::walk::Tally;
 use super::{Options, orders, rewalk, walk_all};
-use crate::fabric::{LinkChange, SwitchGraph};
+use crate::fabric::{LinkChange, SwitchGraph, SwitchIndex};
 use crate::routes::{LFT_BLOCK, PathSl, Routes, SlToVl};
 
 /// Links that may have gone or come; with more, a check from nothing is as fast.
@@ -65,6 +65,23 @@ fn on_one_vl(routes: &Routes) -> bool {
 }
 
 impl Standing {
+    /// Dependencies and verdict of traffic between hosts, where they are those of `routes` and have the form of `lanes`.
+    pub(super) fn of_hosts(
+        &self,
+        network: &Network<'_>,
+        routes: &Routes,
+        lanes: &Lanes<'_>,
+    ) -> Option<(Dependencies, Order)> {
+        let same = std::ptr::eq(Arc::as_ptr(&self.routes), routes) || *self.routes == *routes;
+        if !same || self.graph.all_arcs() != network.graph.all_arcs() {
+            return None;
+        }
+        let old = Network::new(&self.graph);
+        let old_lanes = Lanes::new(&old, &self.routes, self.options.data_vls);
+        let alike = (old_lanes.vls, old_lanes.words) == (lanes.vls, lanes.words);
+        alike.then(|| (self.tally.hosts.clone(), self.hosts.clone()))
+    }
+
     /// The sums and proofs for the new tables; `None` when all has to be checked.
     fn step(
         &self,
@@ -132,23 +149,25 @@ fn moved(
     links: &LinkChange,
 ) -> Dependencies {
     let mut moved = Dependencies::new(new.from.len(), lanes);
-    let mut new_arc = vec![u32::MAX; old.from.len()];
-    for (arc, old_arc) in links.old_arc.iter().enumerate().filter(|(_, old_arc)| **old_arc != u32::MAX) {
-        new_arc[*old_arc as usize] = arc as u32;
-    }
-    let mut touched = vec![false; new.graph.switch_count()];
-    links.lost.iter().chain(&links.added).for_each(|(s, _)| touched[*s as usize] = true);
-    for (arc, old_arc) in links.old_arc.iter().enumerate().filter(|(_, old_arc)| **old_arc != u32::MAX) {
-        let to = new.to(arc as u32) as usize;
-        if touched[to] {
-            for place in from.of(0, *old_arc) {
-                let next = new_arc[old.graph.offsets()[to] as usize + place];
-                if next != u32::MAX {
-                    moved.add(0, arc as u32, (next - new.graph.offsets()[to]) as usize);
-                }
+    moved.copy_all(from, links);
+    // Behind the arcs that lead to a switch with other links, the places of the next ones are others.
+    let mut touched: Vec<SwitchIndex> = links.lost.iter().chain(&links.added).map(|(s, _)| *s).collect();
+    touched.sort_unstable();
+    touched.dedup();
+    for s in touched {
+        let kept = links.old_arc[links.arcs_of(s)].iter().zip(0..);
+        let places: Vec<(usize, usize)> = kept
+            .filter(|(old_arc, _)| **old_arc != u32::MAX)
+            .map(|(old_arc, place)| ((old_arc - old.graph.offsets()[s as usize]) as usize, place))
+            .collect();
+        for back in new.graph.arcs(s) {
+            let Some(step) = new.step(back.to, back.in_port) else { continue };
+            let old_arc = links.old_arc[step.arc as usize];
+            moved.clear(0, step.arc);
+            if old_arc != u32::MAX {
+                let there = places.iter().filter(|(place, _)| from.contains(0, old_arc, *place));
+                there.for_each(|(_, place)| moved.add(0, step.arc, *place));
             }
-        } else {
-            moved.copy_of(arc as u32, from, *old_arc);
         }
     }
     moved

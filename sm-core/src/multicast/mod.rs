@@ -11,7 +11,9 @@ mod known;
 mod tests;
 
 use mad::types::{Guid, MulticastLid};
-use routing::multicast::{Member, MulticastTables, Planner};
+use routing::multicast::{self, Member, MulticastTables};
+use routing::verify::Standing;
+use routing::verify::multicast::Group;
 
 pub use apply::{MftJob, MulticastApplied, MulticastApply};
 pub use known::KnownMulticast;
@@ -25,6 +27,8 @@ pub struct DemandedGroup {
     pub mlid: MulticastLid,
     /// PortGUIDs of its members, and whether each receives or only sends.
     pub members: Vec<(Guid, bool)>,
+    /// Service level of its packets, 0 to 15.
+    pub sl: u8,
 }
 
 /// All groups with members.
@@ -36,21 +40,24 @@ pub struct MulticastDemand {
     pub groups: Vec<DemandedGroup>,
 }
 
-/// The tables for a demand. Members that are not in the picture are left out until they are back.
-pub fn plan(snapshot: &Snapshot, demand: &MulticastDemand) -> MulticastTables {
-    let mut planner = Planner::new(&snapshot.graph);
-    let mut tables = MulticastTables::new(snapshot.graph.switch_count());
-    for group in &demand.groups {
+/// The tables for a demand, beside the unicast tables in force; `proof` is what the verifier kept of these, if anything.
+/// Members that are not in the picture are left out until they are back.
+pub fn plan(snapshot: &Snapshot, demand: &MulticastDemand, proof: Option<&Standing>) -> MulticastTables {
+    let group = |group: &DemandedGroup| {
         let member = |(guid, receives): &(Guid, bool)| {
             let (switch, port) = snapshot.port_by_guid(*guid)?.attachment()?;
             Some(Member { switch, port, receives: *receives })
         };
-        let members: Vec<Member> = group.members.iter().filter_map(member).collect();
-        let tree = planner.tree(group.mlid, &members);
-        if !tree.unreachable.is_empty() {
-            tracing::warn!(mlid = %group.mlid, members = tree.unreachable.len(), "members can't be reached from the others");
-        }
-        tables.set_tree(group.mlid, &tree);
+        let members = group.members.iter().filter_map(member).collect();
+        Group { mlid: group.mlid, members, sl: group.sl }
+    };
+    let groups: Vec<Group> = demand.groups.iter().map(group).collect();
+    let planned = multicast::plan(&snapshot.graph, &groups, &snapshot.routes, proof);
+    for (mlid, members) in &planned.unreachable {
+        tracing::warn!(%mlid, members = members.len(), "members can't be reached from the others");
     }
-    tables
+    for (mlid, found) in &planned.loops {
+        tracing::warn!(%mlid, "no tree was found that closes no credit loop with unicast: {found}");
+    }
+    planned.tables
 }

@@ -57,7 +57,7 @@ fn apply(
     known: KnownMulticast,
     switches: &mut Switches,
 ) -> MulticastApplied {
-    let goal = Arc::new(plan(snapshot, demand));
+    let goal = Arc::new(plan(snapshot, demand, None));
     let mut apply = MulticastApply::new(snapshot.graph.clone(), snapshot.observed.clone(), goal, known);
     while !apply.is_done() {
         let mut sent = Vec::new();
@@ -73,6 +73,7 @@ fn demand(groups: &[&[(u8, u8)]]) -> MulticastDemand {
     let group = |(n, members): (u16, &&[(u8, u8)])| DemandedGroup {
         mlid: MulticastLid::new(0xc000 + n).unwrap(),
         members: members.iter().map(|(leaf, host)| (Tree::host(*leaf, *host), true)).collect(),
+        sl: 0,
     };
     MulticastDemand { generation: 1, groups: (0..).zip(groups).map(group).collect() }
 }
@@ -83,7 +84,7 @@ fn switches_hold_what_was_planned_and_nothing_is_sent_twice() {
     let mut switches = Switches::default();
     let wanted = demand(&[&[(0, 0), (1, 1), (2, 2)], &[(0, 1), (0, 2)], &[(1, 0), (2, 0)]]);
     let first = apply(&snapshot, &wanted, KnownMulticast::default(), &mut switches);
-    assert_eq!((switches.tables(&snapshot), &first.failures), (plan(&snapshot, &wanted), &Vec::new()));
+    assert_eq!((switches.tables(&snapshot), &first.failures), (plan(&snapshot, &wanted, None), &Vec::new()));
     assert_eq!(first.sets as usize, switches.sets);
 
     let (sets, gets) = (switches.sets, switches.gets);
@@ -104,7 +105,7 @@ fn b39_trees_follow_the_graph() {
     let wanted = demand(&[&[(0, 0), (1, 1), (2, 2)]]);
     let mut switches = Switches::default();
     let first = apply(&whole, &wanted, KnownMulticast::default(), &mut switches);
-    let used = plan(&whole, &wanted);
+    let used = plan(&whole, &wanted, None);
     let spine = (0..2).map(Tree::spine).find(|guid| {
         let switch = whole.graph.index_of(whole.observed.fabric.find(*guid).unwrap()).unwrap();
         !used.ports(switch, MulticastLid::MIN).is_empty()
@@ -117,7 +118,7 @@ fn b39_trees_follow_the_graph() {
     let cut = freeze(fabric);
     apply(&cut, &wanted, first.known, &mut switches);
     let now = switches.tables(&cut);
-    assert_eq!(now, plan(&cut, &wanted));
+    assert_eq!(now, plan(&cut, &wanted, None));
     assert!((0..3).all(|leaf| {
         let switch = cut.graph.index_of(cut.observed.fabric.find(Tree::leaf(leaf)).unwrap()).unwrap();
         now.ports(switch, MulticastLid::MIN).len() == 2
@@ -135,7 +136,7 @@ fn unanswered_sets_are_not_believed() {
     switches.silent = false;
     let done = apply(&snapshot, &wanted, failed.known, &mut switches);
     assert!(done.failures.is_empty());
-    assert_eq!(switches.tables(&snapshot), plan(&snapshot, &wanted));
+    assert_eq!(switches.tables(&snapshot), plan(&snapshot, &wanted, None));
 }
 
 /// B38: 200 groups that come and go in one batch cost each switch a few blocks, not one Set for each join.
@@ -148,7 +149,7 @@ fn b38_a_batch_of_groups_costs_blocks_not_joins() {
     let mut switches = Switches::default();
     let done = apply(&snapshot, &demand(&slices), KnownMulticast::default(), &mut switches);
     assert!(done.sets <= 5 * 7, "{} Sets for 2,000 joins", done.sets);
-    assert_eq!(switches.tables(&snapshot), plan(&snapshot, &demand(&slices)));
+    assert_eq!(switches.tables(&snapshot), plan(&snapshot, &demand(&slices), None));
 }
 
 /// 2,016 hosts join three groups while a leaf switch reboots and loses its table: afterwards the switches hold the trees
@@ -194,7 +195,7 @@ fn b38_a_job_start_while_a_switch_reboots() {
     let done = apply(&snapshot, &demand, known, &mut switches);
     assert!(done.failures.is_empty());
     let held = switches.tables(&snapshot);
-    assert_eq!(held, plan(&snapshot, &demand));
+    assert_eq!(held, plan(&snapshot, &demand, None));
     let leaves =
         (0..72).map(|leaf| snapshot.graph.index_of(snapshot.observed.fabric.find(Tree::leaf(leaf)).unwrap()));
     for leaf in leaves.flatten() {

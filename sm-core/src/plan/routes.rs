@@ -35,6 +35,13 @@ pub struct Standing {
     damping: Damping,
 }
 
+impl Standing {
+    /// What the verifier kept of the planned tables.
+    pub const fn proof(&self) -> &verify::Standing {
+        &self.proof
+    }
+}
+
 /// Routes and the opinion.
 #[derive(Debug)]
 pub(super) struct Routed {

@@ -70,7 +70,8 @@ impl Sm {
         }
         state.computed = Some((state.demand.generation, Arc::clone(&graph)));
         state.retry_at = None;
-        let goal = Arc::new(plan(snapshot, &state.demand));
+        let proof = self.plan.as_ref().map(|plan| plan.standing.proof());
+        let goal = Arc::new(plan(snapshot, &state.demand, proof));
         let known = std::mem::take(&mut state.known);
         let apply = MulticastApply::new(graph, Arc::clone(observed), goal, known);
         self.phase = Phase::Multicast(Box::new(apply));

@@ -171,7 +171,7 @@ impl<'a> Flood<'a> {
     }
 
     /// Hands the group's VLs on from link to link until nothing new comes, and adds who asks for whom.
-    fn add_dependencies(&mut self) {
+    pub(super) fn add_dependencies(&mut self) {
         let (network, lanes) = (self.network, self.lanes);
         let sl = usize::from(self.group.sl & 15);
         let ports_of = |s: SwitchIndex| self.tables.ports(s, self.group.mlid);

@@ -169,7 +169,7 @@ impl Groups {
         };
         let groups = self.by_mlid.iter().filter_map(|(mlid, mgid)| {
             let group = self.by_mgid.get(mgid).filter(|group| !group.members.is_empty())?;
-            Some(DemandedGroup { mlid: *mlid, members: members(group) })
+            Some(DemandedGroup { mlid: *mlid, members: members(group), sl: group.traits.sl })
         });
         MulticastDemand { generation: self.generation, groups: groups.collect() }
     }

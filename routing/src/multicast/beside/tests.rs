@@ -1,0 +1,156 @@
+use rand::RngExt;
+use rand::seq::IndexedRandom;
+use rand_pcg::Pcg64Mcg;
+
+use super::*;
+use crate::engines::testing::random_fabrics;
+use crate::engines::{RoutingInput, by_name};
+use crate::fabric::{Fabric, Link, testing};
+use crate::verify::{self, Options, multicast};
+
+/// Trees with many cables missing, such that the hosts stay joined.
+fn damaged_trees(random: &mut Pcg64Mcg) -> Vec<(String, Fabric)> {
+    let mut fabrics = Vec::new();
+    for number in 0..12 {
+        let mut fabric = match number % 3 {
+            0 => testing::fat_tree(&[2, 5], &[1, 4], 0),
+            1 => testing::fat_tree(&[2, 3, 3], &[1, 2, 3], 0),
+            _ => testing::fat_tree(&[2, 4, 3], &[1, 3, 2], 0),
+        };
+        for _ in 0..random.random_range(2..25) {
+            let between = |l: &&Link| fabric.node(l.a.node).is_switch() && fabric.node(l.b.node).is_switch();
+            let links: Vec<Link> = fabric.links().filter(between).copied().collect();
+            let mut without = fabric.clone();
+            without.disconnect(links.choose(random).unwrap().a);
+            if petgraph::algo::kosaraju_scc(without.graph()).len() == 1 {
+                fabric = without;
+            }
+        }
+        fabrics.push((format!("damaged tree {number}"), fabric));
+    }
+    fabrics
+}
+
+/// A group of all hosts and some of a few.
+fn groups(graph: &SwitchGraph, random: &mut Pcg64Mcg) -> Vec<Group> {
+    let hosts: Vec<Member> = graph
+        .destinations()
+        .iter()
+        .filter(|d| d.host)
+        .map(|d| Member { switch: d.switch, port: d.port, receives: true })
+        .collect();
+    let group =
+        |number: u16, members| Group { mlid: MulticastLid::new(0xc000 + number).unwrap(), members, sl: 0 };
+    let mut groups = vec![group(0, hosts.clone())];
+    for number in 1..6 {
+        let count = random.random_range(2..=hosts.len());
+        let few = hosts.sample(random, count).map(|m| Member { receives: random_bit(m), ..*m });
+        groups.push(group(number, few.collect()));
+    }
+    groups
+}
+
+fn random_bit(member: &Member) -> bool {
+    (member.switch + u32::from(member.port)) % 3 != 0
+}
+
+/// Every member is reached, and multicast and unicast together close no circle of waiting, or the group is named; trees by shortest ways alone
+/// would close some.
+#[test]
+fn b2x_trees_on_damaged_fabrics_close_no_credit_loop_with_unicast() {
+    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(11);
+    println!("SEED={seed}");
+    let mut random = Pcg64Mcg::new(seed);
+    let (mut careless, mut checked, mut ordered) = (0, 0, 0);
+    let mut named = std::collections::BTreeMap::<&str, Vec<String>>::new();
+    let fabrics = damaged_trees(&mut random).into_iter().chain(random_fabrics());
+    for (name, fabric) in fabrics.collect::<Vec<_>>() {
+        let graph = SwitchGraph::new(&fabric);
+        for engine in ["updn", "ftree", "minhop", "dfsssp", "lash", "nue", "torus-2qos"] {
+            let input = RoutingInput { data_vls: 15, ..RoutingInput::default() };
+            let Ok(routes) = by_name(engine).unwrap().route(&graph, &input) else { continue };
+            let unicast = verify::check(&graph, &routes, Options::default());
+            let groups = groups(&graph, &mut random);
+            let planned = plan(&graph, &groups, &routes, None);
+            let report = multicast::check(&graph, &planned.tables, &groups, &routes);
+            let faults: u64 = report.faults.iter().map(|(_, count)| count).sum();
+            assert_eq!((faults, report.arrived), (0, report.pairs), "{engine} on {name}: {report}");
+            assert!(planned.unreachable.is_empty());
+            if unicast.credit_loop.is_some() {
+                continue;
+            }
+            checked += 1;
+            if !planned.loops.is_empty() {
+                named.entry(engine).or_default().push(name.clone());
+            }
+            assert_eq!(
+                report.credit_loop.is_some(),
+                !planned.loops.is_empty(),
+                "{engine} on {name}: {:?}, {report}",
+                planned.loops
+            );
+            if engine == "updn" {
+                assert!(planned.loops.is_empty(), "{name}: {:?}", planned.loops);
+                let mut planner = Planner::new(&graph).with_order(routes.order.clone());
+                ordered +=
+                    groups.iter().filter(|g| planner.ordered_tree(g.mlid, &g.members).is_some()).count();
+            }
+            let mut tables = MulticastTables::new(graph.switch_count());
+            let mut planner = Planner::new(&graph);
+            groups.iter().for_each(|g| tables.set_tree(g.mlid, &planner.tree(g.mlid, &g.members)));
+            careless +=
+                usize::from(multicast::check(&graph, &tables, &groups, &routes).credit_loop.is_some());
+        }
+    }
+    println!(
+        "{checked} checked, {careless} with loops by shortest ways, {ordered} ordered trees, named: {named:?}"
+    );
+    let named = named.values().map(Vec::len).sum::<usize>();
+    assert!(careless > 2 * (named + 1), "{careless} by shortest ways, {named} of {checked} named");
+}
+
+/// What the verifier kept of the unicast tables gives the same trees as a walk of them.
+#[test]
+fn a_proof_at_hand_changes_nothing() {
+    let mut random = Pcg64Mcg::new(3);
+    for (name, fabric) in damaged_trees(&mut random) {
+        let graph = std::sync::Arc::new(SwitchGraph::new(&fabric));
+        for engine in ["updn", "dfsssp"] {
+            let routes = by_name(engine)
+                .unwrap()
+                .route(&graph, &RoutingInput { data_vls: 8, ..RoutingInput::default() });
+            let routes = std::sync::Arc::new(routes.unwrap());
+            let (_, proof) = verify::check_from(&graph, &routes, Options::default(), None);
+            let groups = groups(&graph, &mut random);
+            let with = plan(&graph, &groups, &routes, Some(&proof));
+            let without = plan(&graph, &groups, &routes, None);
+            assert_eq!((with.tables, with.loops), (without.tables, without.loops), "{engine} on {name}");
+        }
+    }
+}
+
+/// An ordered tree goes up from every member to its root: no switch of it has two upper neighbours.
+#[test]
+fn ordered_trees_keep_the_order() {
+    let mut random = Pcg64Mcg::new(5);
+    let mut trees = 0;
+    for (name, fabric) in damaged_trees(&mut random).into_iter().chain(random_fabrics()) {
+        let graph = SwitchGraph::new(&fabric);
+        let routes = by_name("updn").unwrap().route(&graph, &RoutingInput::default()).unwrap();
+        let order = routes.order.clone().unwrap();
+        let mut planner = Planner::new(&graph).with_order(routes.order.clone());
+        for group in groups(&graph, &mut random) {
+            let Some(tree) = planner.ordered_tree(group.mlid, &group.members) else { continue };
+            for branch in &tree.branches {
+                let upper = graph.arcs(branch.switch).iter().filter(|arc| {
+                    branch.ports.contains(arc.out_port)
+                        && order[arc.to as usize] < order[branch.switch as usize]
+                });
+                let root = tree.root == Some(branch.switch);
+                assert_eq!(upper.count(), usize::from(!root), "{name}: {tree:?}");
+            }
+            trees += 1;
+        }
+    }
+    assert!(trees > 50, "{trees}");
+}
