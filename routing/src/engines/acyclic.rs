@@ -69,6 +69,11 @@ impl Acyclic {
         true
     }
 
+    /// Whether an edge would agree with the order as it is, so that adding it costs nothing.
+    pub(crate) fn is_forward(&self, x: u32, y: u32) -> bool {
+        self.place[x as usize] < self.place[y as usize]
+    }
+
     /// Takes an edge away.
     pub(crate) fn remove(&mut self, x: u32, y: u32) {
         self.out[x as usize].retain(|to| *to != y);

@@ -51,7 +51,7 @@ fn groups(graph: &SwitchGraph, random: &mut Pcg64Mcg) -> Vec<Group> {
 }
 
 fn random_bit(member: &Member) -> bool {
-    (member.switch + u32::from(member.port)) % 3 != 0
+    !(member.switch + u32::from(member.port)).is_multiple_of(3)
 }
 
 /// Every member is reached, and multicast and unicast together close no circle of waiting, or the group is named; trees by shortest ways alone
