@@ -63,10 +63,10 @@ impl LftMatrix {
     }
 
     /// Replaces, in parallel, the rows for which `change` gives another content; the others stay shared.
-    pub fn par_change_rows(&mut self, change: impl Fn(SwitchIndex, &[u8]) -> Option<Vec<u8>> + Sync) {
+    pub fn par_change_rows(&mut self, change: impl Fn(SwitchIndex, &[u8]) -> Option<Arc<[u8]>> + Sync) {
         self.rows.par_iter_mut().enumerate().for_each(|(s, row)| {
             if let Some(changed) = change(s as SwitchIndex, row).filter(|changed| **changed != **row) {
-                *row = changed.into();
+                *row = changed;
             }
         });
     }

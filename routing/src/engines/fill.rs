@@ -78,14 +78,14 @@ pub(crate) fn refill(
         if links.touches(s) || !new.targets.spreads_alike(&old.targets, s) {
             let mut fresh = vec![NO_PORT; row.len()];
             filler.all(&mut fresh);
-            return Some(fresh);
+            return Some(fresh.into());
         }
-        let mut changed: Option<Vec<u8>> = None;
+        let mut changed: Option<Arc<[u8]>> = None;
         for block in &blocks {
             let bits =
                 moved[*block] | filler.choices.differing(*block, &old.hops, old_graph.offsets()[s as usize]);
             if bits != 0 {
-                filler.block(*block, bits, changed.get_or_insert_with(|| row.to_vec()));
+                filler.block(*block, bits, Arc::make_mut(changed.get_or_insert_with(|| row.into())));
             }
         }
         changed

@@ -305,7 +305,11 @@ impl Search<'_> {
         let found = &mut rest[0];
         let from = before.unwrap_or(done);
         let mut any = false;
-        for s in 0..seen.len() {
+        // Where few were reached by the hop before, only their neighbours can be next.
+        let wave = if self.rule.weights.is_none() { from.get(level - 1) } else { None };
+        let few = wave.and_then(|wave| neighbours_of_few(self.graph, wave));
+        for number in 0..few.as_ref().map_or(seen.len(), Vec::len) {
+            let s = few.as_ref().map_or(number, |few| few[number] as usize);
             if seen[s] == all {
                 continue;
             }
@@ -335,6 +339,17 @@ impl Search<'_> {
         }
         any
     }
+}
+
+/// The neighbours of the switches that reach any target by `wave`, where these have a small part of all links.
+fn neighbours_of_few(graph: &SwitchGraph, wave: &[u64]) -> Option<Vec<SwitchIndex>> {
+    let hot = || (0..).zip(wave).filter(|(_, bits)| **bits != 0).map(|(s, _)| graph.arcs(s));
+    if hot().map(<[_]>::len).sum::<usize>() * 4 > graph.all_arcs().len() {
+        return None;
+    }
+    let mut near = vec![false; wave.len()];
+    hot().flatten().for_each(|arc| near[arc.to as usize] = true);
+    Some((0..).zip(near).filter_map(|(s, near)| near.then_some(s)).collect())
 }
 
 /// For one switch, its best first arcs turned from "targets by arc" to "arcs by target".

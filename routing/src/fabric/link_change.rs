@@ -49,13 +49,16 @@ impl LinkChange {
 
     /// Merges the arcs of one switch, which both graphs sort alike.
     fn compare(&mut self, s: SwitchIndex, (old, first): (&[Arc], u32), new: &[Arc]) {
+        if old == new {
+            return self.keep(first, old.len() as u32);
+        }
         let key = |arc: &Arc| (arc.to, arc.out_port, arc.in_port);
         let (mut i, mut j) = (0, 0);
         while i < old.len() || j < new.len() {
             let number = first + i as u32;
             match (old.get(i), new.get(j)) {
                 (Some(a), Some(b)) if key(a) == key(b) => {
-                    self.keep(number);
+                    self.keep(number, 1);
                     (i, j) = (i + 1, j + 1);
                 }
                 (Some(a), b) if b.is_none_or(|b| key(a) < key(b)) => {
@@ -71,13 +74,16 @@ impl LinkChange {
         }
     }
 
-    fn keep(&mut self, old: u32) {
+    fn keep(&mut self, old: u32, count: u32) {
         let new = self.old_arc.len() as u32;
         match self.runs.last_mut() {
-            Some((first, from, length)) if *first + *length == new && *from + *length == old => *length += 1,
-            _ => self.runs.push((new, old, 1)),
+            Some((first, from, length)) if *first + *length == new && *from + *length == old => {
+                *length += count;
+            }
+            _ if count > 0 => self.runs.push((new, old, count)),
+            _ => {}
         }
-        self.old_arc.push(old);
+        self.old_arc.extend(old..old + count);
     }
 
     /// Whether the links are the same.

@@ -53,7 +53,9 @@ impl<'a> Network<'a> {
             }
         }
         let mut owner = vec![NOTHING; usize::from(graph.top_lid()) + 1];
-        let mut host_ports = vec![Vec::new(); count];
+        let mut hosts = vec![0; count];
+        graph.destinations().iter().filter(|d| d.host).for_each(|d| hosts[d.switch as usize] += 1);
+        let mut host_ports: Vec<Vec<u8>> = hosts.into_iter().map(Vec::with_capacity).collect();
         for (index, d) in graph.destinations().iter().enumerate() {
             exits[d.switch as usize * ports + usize::from(d.port)] = Step { arc: END, to: u32::MAX };
             if d.host {

@@ -76,14 +76,23 @@ impl Difference {
         tally.load.iter_mut().zip(&self.load).for_each(|(sum, d)| *sum = sum.wrapping_add_signed(*d));
     }
 
-    /// Enters the new dependencies: those between hosts, and all.
-    pub(super) fn add_to(&self, hosts: &mut Dependencies, all: &mut Dependencies) {
-        for (arc, place) in &self.hosts {
-            hosts.add(0, *arc, *place as usize);
-            all.add(0, *arc, *place as usize);
-        }
-        self.others.iter().for_each(|(arc, place)| all.add(0, *arc, *place as usize));
+    /// Dependencies that are not in `known`, sorted: those between hosts.
+    pub(super) fn new_hosts(&self, known: &Dependencies) -> Vec<(u32, u32)> {
+        not_in(known, self.hosts.iter())
     }
+
+    /// The same of all traffic.
+    pub(super) fn new_all(&self, known: &Dependencies) -> Vec<(u32, u32)> {
+        not_in(known, self.hosts.iter().chain(&self.others))
+    }
+}
+
+fn not_in<'a>(known: &Dependencies, found: impl Iterator<Item = &'a (u32, u32)>) -> Vec<(u32, u32)> {
+    let mut new: Vec<(u32, u32)> =
+        found.filter(|(arc, place)| !known.contains(0, *arc, *place as usize)).copied().collect();
+    new.sort_unstable();
+    new.dedup();
+    new
 }
 
 /// Fewest hops, old and new, from the switches where they differ.

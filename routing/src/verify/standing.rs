@@ -11,8 +11,6 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::cycle::{self, Order, Vertex};
 use super::dependencies::{Dependencies, Lanes};
 use super::network::Network;
@@ -114,24 +112,19 @@ impl Standing {
             links: &links,
             dependencies: &self.tally.all,
         })?;
-        let mut left = self.tally.clone();
         let mut load = vec![0; network.from.len()];
-        links.copy_arcs(&left.load, &mut load);
-        left.load = load;
-        left.hosts = moved(&left.hosts, &old_network, network, lanes, &links);
-        left.all = moved(&left.all, &old_network, network, lanes, &links);
-        let mut plus = [0, 1].map(|_| Dependencies::new(network.from.len(), lanes));
-        let [hosts_plus, all_plus] = &mut plus;
-        difference.add_to(hosts_plus, all_plus);
-        let hosts = raised(hosts, &links, network, &plus[0], &left.hosts)?;
+        links.copy_arcs(&self.tally.load, &mut load);
+        let moved = |from| moved(from, &old_network, network, lanes, &links);
+        let mut tally = self.tally.with_arcs(load, moved(&self.tally.hosts), moved(&self.tally.all));
+        let (new_hosts, new_all) = (difference.new_hosts(&tally.hosts), difference.new_all(&tally.all));
+        let hosts = raised(hosts, &links, network, &new_hosts)?;
         let all = match &self.all {
-            Order::Heights(all) => Some(Order::Heights(raised(all, &links, network, &plus[1], &left.all)?)),
+            Order::Heights(all) => Some(Order::Heights(raised(all, &links, network, &new_all)?)),
             Order::Cycle(channels) => still_there(channels, &links, network, routes),
         };
-        difference.apply(&mut left);
-        let mut tally = left;
-        tally.hosts.merge(&plus[0]);
-        tally.all.merge(&plus[1]);
+        difference.apply(&mut tally);
+        new_hosts.iter().for_each(|(arc, place)| tally.hosts.add(0, *arc, *place as usize));
+        new_all.iter().for_each(|(arc, place)| tally.all.add(0, *arc, *place as usize));
         let all = match all {
             Some(all) => all,
             None => search(&mut tally.all, network, routes, lanes)?,
@@ -228,38 +221,35 @@ fn search(
     None
 }
 
-/// Heights for the new arcs, if every dependency of `plus` goes upwards by them; those that `known` holds do already.
+/// Heights for the new arcs, if every dependency of `plus` goes upwards by them, which is sorted and holds those of arcs that
+/// came.
 fn raised(
     heights: &[u32],
     links: &LinkChange,
     network: &Network<'_>,
-    plus: &Dependencies,
-    known: &Dependencies,
+    plus: &[(u32, u32)],
 ) -> Option<Vec<u32>> {
     let mut new = vec![u32::MAX; network.from.len()];
     links.copy_arcs(heights, &mut new);
     let next_arc =
-        |arc: u32, place: usize| network.graph.offsets()[network.to(arc) as usize] as usize + place;
+        |(arc, place): (u32, u32)| (network.graph.offsets()[network.to(arc) as usize] + place) as usize;
     // An arc that came is put between those that lead to it and those it leads to.
     for (s, added) in &links.added {
-        let place = *added as usize - network.graph.offsets()[*s as usize] as usize;
+        let place = *added - network.graph.offsets()[*s as usize];
         let into = network.graph.arcs(*s).iter().filter_map(|back| {
             let arc = network.step(back.to, back.in_port)?.arc;
-            plus.contains(0, arc, place).then_some(new[arc as usize])
+            plus.binary_search(&(arc, place)).is_ok().then_some(new[arc as usize])
         });
         let below = into.max().unwrap_or(0);
-        let above = plus.of(0, *added).map(|p| new[next_arc(*added, p)]).min().unwrap_or(u32::MAX - 1);
+        let first = plus.partition_point(|(arc, _)| arc < added);
+        let after = plus[first..].iter().take_while(|(arc, _)| arc == added);
+        let above = after.map(|pair| new[next_arc(*pair)]).min().unwrap_or(u32::MAX - 1);
         if below == u32::MAX || above == u32::MAX || above.saturating_sub(below) < 2 {
             return None;
         }
         new[*added as usize] = below + (above - below).min(1 << 11) / 2;
     }
-    let rises = |arc: u32| {
-        plus.of(0, arc)
-            .filter(|place| !known.contains(0, arc, *place))
-            .all(|place| new[arc as usize] < new[next_arc(arc, place)])
-    };
-    (0..network.from.len() as u32).into_par_iter().all(rises).then_some(new)
+    plus.iter().all(|pair| new[pair.0 as usize] < new[next_arc(*pair)]).then_some(new)
 }
 
 #[cfg(test)]

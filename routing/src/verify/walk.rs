@@ -45,6 +45,11 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    /// The same sums with others by arc.
+    pub(super) fn with_arcs(&self, load: Vec<u32>, hosts: Dependencies, all: Dependencies) -> Self {
+        Self { load, hosts, all, reach: self.reach.clone(), ..*self }
+    }
+
     pub(super) fn new(network: &Network<'_>, lanes: &Lanes<'_>) -> Self {
         let arcs = network.from.len();
         Self {
