@@ -13,7 +13,7 @@ use mad::wire::smp::Notice;
 use mad::wire::{Attribute, Method};
 
 use super::registry::{SubscriptionId, Subscriptions};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{EndPort, Snapshot};
 
 /// How long a subscriber has to answer.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -66,15 +66,16 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    /// Queues a notice for everybody who subscribed to it.
+    /// Queues a notice for everybody who subscribed to it and may hear of it.
     pub(super) fn forward(
         &mut self,
         snapshot: &Snapshot,
         subscriptions: &Subscriptions,
         notice: &Notice,
         issuer: Gid,
+        may: &dyn Fn(&EndPort) -> bool,
     ) {
-        for (id, subscription) in subscriptions.matching(snapshot, notice, issuer) {
+        for (id, subscription) in subscriptions.matching(snapshot, notice, issuer, may) {
             let count = self.of_one.entry(id).or_insert(0);
             if *count >= MOST_OF_ONE {
                 self.lost += 1;

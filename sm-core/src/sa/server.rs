@@ -21,7 +21,7 @@ use super::registry::{GroupEvent, Registry};
 use super::reports::Reports;
 use super::transfers::Transfers;
 use crate::multicast::MulticastDemand;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{EndPort, Snapshot};
 use crate::store::{Change, Entries, Epoch};
 
 /// Bounds and defaults of a [`Server`].
@@ -182,7 +182,7 @@ impl Server {
             Some(old) => (false, Arc::ptr_eq(&old.partitions, &snapshot.partitions)),
             None => (true, false),
         };
-        self.snapshot = Some(Arc::clone(snapshot));
+        let old = self.snapshot.replace(Arc::clone(snapshot));
         self.picture = None;
         let ports: BTreeSet<Guid> = snapshot.end_ports().iter().map(|port| port.guid).collect();
         let before = std::mem::replace(&mut self.ports, ports);
@@ -191,10 +191,11 @@ impl Server {
         }
         if !first {
             for guid in self.ports.difference(&before).copied().collect::<Vec<_>>() {
-                self.report_gid(64, Gid::new(snapshot.sm.gid_prefix, guid));
+                self.report_port(64, snapshot, guid);
             }
-            for guid in before.difference(&self.ports).copied().collect::<Vec<_>>() {
-                self.report_gid(65, Gid::new(snapshot.sm.gid_prefix, guid));
+            let gone: Vec<Guid> = before.difference(&self.ports).copied().collect();
+            for (guid, old) in gone.into_iter().filter_map(|guid| Some((guid, old.as_deref()?))) {
+                self.report_port(65, old, guid);
             }
         }
         self.registry.settle(snapshot, now);
@@ -336,10 +337,14 @@ impl Server {
 
     /// Forwards a notice to those who subscribed to it. Its issuer is the port with the LID that it names.
     pub fn notice(&mut self, notice: &Notice) {
+        self.forward(notice, &|_| true);
+    }
+
+    fn forward(&mut self, notice: &Notice, may: &dyn Fn(&EndPort) -> bool) {
         if let Some(snapshot) = &self.picture() {
             let port = notice.issuer_lid().and_then(|lid| snapshot.port_at(lid));
             let issuer = port.map_or(Gid(0), |port| snapshot.gid_of(port));
-            self.reports.forward(snapshot, &self.registry.subscriptions, notice, issuer);
+            self.reports.forward(snapshot, &self.registry.subscriptions, notice, issuer, may);
         }
     }
 
@@ -458,19 +463,31 @@ impl Server {
     fn report_groups(&mut self) {
         for event in self.registry.groups.take_events() {
             match event {
-                GroupEvent::Created(mgid) => self.report_gid(66, mgid),
-                GroupEvent::Deleted(mgid) => self.report_gid(67, mgid),
+                GroupEvent::Created(mgid, pkey) => {
+                    self.report_gid(66, mgid, &|port| port.has_partition(pkey))
+                }
+                GroupEvent::Deleted(mgid, pkey) => {
+                    self.report_gid(67, mgid, &|port| port.has_partition(pkey))
+                }
             }
         }
     }
 
+    /// A notice about a port of a picture, for those who share a partition with it.
+    fn report_port(&mut self, trap: u16, of: &Snapshot, guid: Guid) {
+        let Some(port) = of.port_by_guid(guid) else { return };
+        // Ports of two pictures are not the same by their places.
+        let may = |other: &EndPort| other.guid == guid || other.common_pkey(port, None).is_some();
+        self.report_gid(trap, of.gid_of(port), &may);
+    }
+
     /// A notice of the subnet manager itself about a GID.
-    fn report_gid(&mut self, trap: u16, gid: Gid) {
+    fn report_gid(&mut self, trap: u16, gid: Gid, may: &dyn Fn(&EndPort) -> bool) {
         let Some(snapshot) = &self.snapshot else { return };
         let issuer = snapshot.sm;
         let kind = NoticeType::SubnetManagement;
         let notice = Notice::generic(kind, Notice::PRODUCER_CLASS_MANAGER, trap, Some(issuer.lid));
-        self.notice(&notice.with_data(&GidData::new(gid)));
+        self.forward(&notice.with_data(&GidData::new(gid)), may);
     }
 }
 

@@ -123,10 +123,10 @@ pub struct MemberRequest {
 /// What became of a group, for subscribers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupEvent {
-    /// Its first full member came (trap 66).
-    Created(Gid),
+    /// Its first full member came (trap 66); with its P_Key.
+    Created(Gid, PKey),
     /// Its last full member left (trap 67).
-    Deleted(Gid),
+    Deleted(Gid, PKey),
 }
 
 /// All groups.
@@ -251,7 +251,7 @@ impl Groups {
             self.changed.insert((mgid, Some(guid)));
         }
         if !was_alive && group.is_alive() {
-            self.events.push(GroupEvent::Created(mgid));
+            self.events.push(GroupEvent::Created(mgid, group.traits.pkey));
         }
         Ok((group, membership))
     }
@@ -320,7 +320,7 @@ impl Groups {
         self.changed.extend(group.members.keys().map(|member| (mgid, Some(*member))));
         group.members.clear();
         if was_alive {
-            self.events.push(GroupEvent::Deleted(mgid));
+            self.events.push(GroupEvent::Deleted(mgid, group.traits.pkey));
         }
         if !group.permanent {
             let mlid = group.mlid;

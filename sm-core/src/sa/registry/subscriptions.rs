@@ -114,15 +114,18 @@ impl Subscriptions {
         Ok(kept)
     }
 
-    /// Who is to hear of a notice that `issuer` issued.
+    /// Who is to hear of a notice that `issuer` issued, of those who may.
     pub fn matching<'a>(
         &'a self,
         snapshot: &'a Snapshot,
         notice: &'a Notice,
         issuer: Gid,
+        may: &'a dyn Fn(&EndPort) -> bool,
     ) -> impl Iterator<Item = (SubscriptionId, &'a Subscription)> {
         self.iter().filter(move |(_, subscription)| {
-            wants(snapshot, &subscription.inform, notice, issuer) && may_hear(snapshot, subscription, notice)
+            wants(snapshot, &subscription.inform, notice, issuer)
+                && snapshot.port_by_guid(subscription.port).is_some_and(may)
+                && may_hear(snapshot, subscription, notice)
         })
     }
 

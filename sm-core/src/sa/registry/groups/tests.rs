@@ -158,9 +158,9 @@ fn b32_groups_end_with_their_last_full_member() {
         join(&mut groups, &snapshot, 1, group, SEND_ONLY).unwrap();
         join(&mut groups, &snapshot, 2, group, FULL).unwrap();
         leave(&mut groups, &snapshot, 0, group, FULL).unwrap();
-        assert_eq!(groups.take_events(), [GroupEvent::Created(group)]);
+        assert_eq!(groups.take_events(), [GroupEvent::Created(group, PKey(0xffff))]);
         leave(&mut groups, &snapshot, 2, group, FULL).unwrap();
-        assert_eq!(groups.take_events(), [GroupEvent::Deleted(group)]);
+        assert_eq!(groups.take_events(), [GroupEvent::Deleted(group, PKey(0xffff))]);
         assert!(groups.get(group).is_none_or(|group| group.members().is_empty()));
     }
     assert!(groups.get(mgid(1)).is_none());

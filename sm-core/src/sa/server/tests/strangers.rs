@@ -1,7 +1,7 @@
 //! Hosts that don't know the SM_Key: whatever they ask, in whosever name, they change nothing of what others have, and of those
 //! with whom they share no partition they learn nothing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use mad::transport::GlobalRoute;
 use rand::seq::IndexedRandom;
@@ -276,4 +276,64 @@ fn strangers_learn_nothing_of_others() {
         }
     }
     assert!(told > 1000, "they do see what is theirs: {told}");
+}
+
+/// Reports of ports and groups that come and go are for those who may know of them.
+#[test]
+fn strangers_hear_nothing_of_others() {
+    let parted = fabric(false);
+    let keys = |n: u8| if STRANGERS.contains(&n) { vec![PKey(0x8002)] } else { vec![PKey(0x8001)] };
+    let mut server = Server::new(ServerConfig::default());
+    server.set_snapshot(&parted, at(0));
+    for n in [2, 3] {
+        let mut inform = InformInfo::new_zeroed();
+        inform.subscribe = 1;
+        inform.is_generic = 1;
+        inform.lid_range_begin.set(InformInfo::ALL);
+        inform.notice_type.set(InformInfo::ALL);
+        inform.trap_number_or_device_id.set(InformInfo::ALL);
+        inform.set_producer_type_or_vendor_id(InformInfo::ALL_PRODUCERS);
+        let mad = request(Method::SET, &inform, 0, n.into());
+        assert_eq!(ask(&mut server, &parted, n, mad, at(1)).header.status(), Status::OK);
+    }
+    while server.poll_send(at(1)).is_some() {}
+    // The manager's own port is in both partitions, as it usually is; then host 1 makes a group, leaves it, and goes.
+    let with_keys = |fabric: routing::fabric::Fabric| {
+        let snapshot = freeze(fabric);
+        let end = |n: u8| snapshot.port_by_guid(guid(n)).map(|port| port.end);
+        let of = |n: u8| if n == 0 { vec![PKey(0x8001), PKey(0x8002)] } else { keys(n) };
+        let tables: HashMap<_, _> = (0..6).filter_map(|n| Some((end(n)?, of(n)))).collect();
+        Arc::new(snapshot.with_pkeys(&tables))
+    };
+    let whole = with_keys(parted.observed.fabric.clone());
+    let (mut join, mask) = member(&whole, 1, mgid(1), 1);
+    join.pkey.set(0x8001);
+    let traits = McMemberRecord::QKEY
+        | McMemberRecord::PKEY
+        | McMemberRecord::TCLASS
+        | McMemberRecord::SL
+        | McMemberRecord::FLOW_LABEL;
+    let mut heard: BTreeMap<u16, BTreeSet<u16>> = BTreeMap::new();
+    let mut listen = |server: &mut Server, now: Timestamp| {
+        while let Some(sent) = server.poll_send(now) {
+            if sent.mad.header.method() == Method::REPORT {
+                let report = Report::decode(&SaMad::from_mad(sent.mad).data).unwrap();
+                let trap = report.notice.trap_number_or_device_id.get();
+                heard.entry(sent.address.lid).or_default().insert(trap);
+            }
+        }
+    };
+    for (method, more, tid) in [(Method::SET, traits, 10), (Method::DELETE, 0, 11)] {
+        let mad = request(method, &join, mask | more, tid).into_mad();
+        server.receive(&Datagram { address: address(&whole, 1), mad }, &whole, at(2));
+        listen(&mut server, at(2));
+    }
+    let mut fabric = whole.observed.fabric.clone();
+    fabric.remove_node(fabric.find(Guid(guid(1).0 - 1)).unwrap());
+    server.set_snapshot(&with_keys(fabric), at(3));
+    listen(&mut server, at(3));
+    server.set_snapshot(&whole, at(4));
+    listen(&mut server, at(4));
+    assert_eq!(heard.get(&address(&whole, 2).lid), Some(&BTreeSet::from([64, 65, 66, 67])));
+    assert_eq!(heard.get(&address(&whole, 3).lid), None, "a stranger");
 }
