@@ -84,7 +84,9 @@ one_run() { # rsm | opensm: appends the seconds to $work/NAME.seconds, Sets to $
   local began ended
   began=$(date +%s.%N)
   kill -KILL "$master"
-  until (on "$asker" saquery -t 50 -c) >/dev/null 2>&1; do :; done
+  until (on "$asker" saquery -t 50 -c) >/dev/null 2>&1; do
+    kill -0 "$standby" 2>/dev/null || { echo "the standby ended by itself:" >&2; tail -n 3 "$dir/$last/log" >&2; return 1; }
+  done
   ended=$(date +%s.%N)
   awk -v a="$began" -v b="$ended" 'BEGIN { printf "%.3f\n", b - a }' >>"$work/$1.seconds"
   sleep 2
@@ -97,8 +99,9 @@ one_run() { # rsm | opensm: appends the seconds to $work/NAME.seconds, Sets to $
 
 mkfifo "$work/never"; exec 9<>"$work/never"
 for ((i = 1; i <= runs; i++)); do
-  one_run rsm
-  one_run opensm
+  for pair in rsm opensm; do
+    one_run $pair || { echo "run $i of $pair is repeated" >&2; one_run $pair; }
+  done
 done
 name_of() { case $1 in 0012) echo SwitchInfo ;; 0015) echo PortInfo ;; 0016) echo P_KeyTable ;; 0017) echo SLtoVL ;; 0018) echo VLArbitration ;; 0019) echo LFT ;; 001b) echo MFT ;; 0014) echo GUIDInfo ;; *) echo "0x$1" ;; esac; }
 echo "$(date +%F), $(nproc) x $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), load $(cut -d' ' -f1 /proc/loadavg), $profile build"

@@ -3,9 +3,10 @@
 //! number of steps is tried; the run prints how many states that are, and how deep they lie.
 //!
 //! Faults, as many as the budget of a run allows: a manager freezes and wakes; a Set(SMInfo) is lost, comes late or twice; a
-//! Get(SMInfo) and all its repetitions get no answer; a priority is changed. What must hold in every state that can be
+//! Get(SMInfo) and all its repetitions get no answer; a priority is raised above all others or lowered below them. What must hold in every state that can be
 //! reached:
 //! - *nobody writes while another does*, unless questions went unanswered: so no two masters are at work at once;
+//! - *two masters soon know of each other*: when the faults end there, one polling interval or two later one leads at most;
 //! - *all comes right*: when the faults end there, a fair schedule leads to exactly one master within a few polling
 //!   intervals, all others stand by, and then nothing changes any more (no endless handover).
 
@@ -18,13 +19,25 @@ use stateright::{Checker, Model, Property};
 use super::{Election, Order, Peer, Policy, Rank, Verdict};
 
 /// Faults tried with two managers.
-const TWO: [Budget; 2] = [
+const TWO: [Budget; 3] = [
     Budget { freezes: 1, priorities: 1, ..Budget::NONE },
     Budget { gets_lost: 1, sets_lost: 1, sets_doubled: 1, ..Budget::NONE },
+    Budget { priorities: 2, sets_lost: 1, ..Budget::NONE },
 ];
 /// Faults tried with three.
-const THREE: [Budget; 2] =
-    [Budget { freezes: 1, ..Budget::NONE }, Budget { sets_lost: 1, gets_lost: 1, ..Budget::NONE }];
+const THREE: [Budget; 4] = [
+    Budget { freezes: 1, ..Budget::NONE },
+    Budget { sets_lost: 1, gets_lost: 1, ..Budget::NONE },
+    Budget { priorities: 1, freezes: 1, ..Budget::NONE },
+    Budget { priorities: 1, sets_lost: 1, sets_doubled: 1, ..Budget::NONE },
+];
+
+/// Faults tried with three of which one is master.
+const IN_SERVICE: [Budget; 3] = [
+    Budget { freezes: 1, priorities: 1, ..Budget::NONE },
+    Budget { freezes: 2, ..Budget::NONE },
+    Budget { gets_lost: 1, sets_lost: 1, sets_doubled: 1, priorities: 1, ..Budget::NONE },
+];
 
 /// Rounds of the fair schedule after which all must be right.
 const ROUNDS: usize = 16;
@@ -111,8 +124,10 @@ enum Step {
     Wake {
         who: usize,
     },
-    Raise {
+    /// A new priority: the highest or the lowest of all.
+    Rank {
         who: usize,
+        priority: u8,
     },
 }
 
@@ -137,6 +152,8 @@ struct Subnet {
     managers: usize,
     budget: Budget,
     sticky: bool,
+    /// Whether all begin with one of them in charge and the others standing by.
+    in_service: bool,
     /// Most steps from the start.
     depth: usize,
     mistake: Mistake,
@@ -268,6 +285,23 @@ impl Subnet {
         }
     }
 
+    /// Whether of two managers that think that they are in charge one knows better when all is answered for as long as a master needs
+    /// to bring what it is at to its end and to sweep once.
+    fn soon_at_most_one_leads(&self, state: &State) -> bool {
+        let leads = |state: &State| {
+            let awake = state.managers.iter().filter(|manager| !manager.frozen);
+            awake.filter(|manager| manager.election.leads()).count()
+        };
+        if leads(state) < 2 {
+            return true;
+        }
+        let mut state = state.clone();
+        (0..2).any(|_| {
+            self.fair_round(&mut state);
+            leads(&state) < 2
+        })
+    }
+
     /// Whether a fair schedule from here ends with one master, and stays there.
     fn comes_right(&self, state: &State) -> bool {
         let mut state = state.clone();
@@ -314,7 +348,11 @@ impl Model for Subnet {
                 sweeps: true,
             })
             .collect();
-        vec![State { managers, wire: Vec::new(), left: self.budget }]
+        let mut state = State { managers, wire: Vec::new(), left: self.budget };
+        if self.in_service {
+            (0..ROUNDS).for_each(|_| self.fair_round(&mut state));
+        }
+        vec![state]
     }
 
     fn actions(&self, state: &State, steps: &mut Vec<Step>) {
@@ -328,7 +366,7 @@ impl Model for Subnet {
                 steps.push(Step::Freeze { who });
             }
             if left.priorities > 0 {
-                steps.push(Step::Raise { who });
+                steps.extend([0, self.managers as u8].map(|priority| Step::Rank { who, priority }));
             }
             let deaf = if left.gets_lost > 0 { &[false, true][..] } else { &[false][..] };
             match manager.work {
@@ -383,10 +421,10 @@ impl Model for Subnet {
                 state.managers[who].frozen = true;
             }
             Step::Wake { who } => self.wake(&mut state, who),
-            Step::Raise { who } => {
+            Step::Rank { who, priority } => {
                 state.left.priorities -= 1;
                 let election = &mut state.managers[who].election;
-                let rank = Rank { priority: self.managers as u8, ..election.rank };
+                let rank = Rank { priority, ..election.rank };
                 election.set_rank(rank, election.policy);
             }
         }
@@ -400,6 +438,9 @@ impl Model for Subnet {
                 let heard = state.left.gets_lost == model.budget.gets_lost;
                 !heard || state.managers.iter().filter(writes).count() < 2
             }),
+            Property::always("two masters soon know of each other", |model: &Self, state: &State| {
+                model.soon_at_most_one_leads(state)
+            }),
             Property::always("all comes right", |model: &Self, state: &State| model.comes_right(state)),
         ]
     }
@@ -407,7 +448,8 @@ impl Model for Subnet {
 
 impl fmt::Debug for Subnet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} managers, {:?}, sticky {}", self.managers, self.budget, self.sticky)
+        let Self { managers, budget, sticky, in_service, .. } = self;
+        write!(f, "{managers} managers, {budget:?}, sticky {sticky}, in service {in_service}")
     }
 }
 
@@ -424,8 +466,8 @@ fn explore(subnet: Subnet) -> Result<usize, String> {
     Err(format!("{name}: \"{property}\" does not hold after\n{}", steps.join("\n")))
 }
 
-fn sound(managers: usize, budget: Budget, sticky: bool, depth: usize) -> usize {
-    let subnet = Subnet { managers, budget, sticky, depth, mistake: Mistake::None };
+fn sound(managers: usize, budget: Budget, sticky: bool, in_service: bool, depth: usize) -> usize {
+    let subnet = Subnet { managers, budget, sticky, in_service, depth, mistake: Mistake::None };
     explore(subnet).unwrap_or_else(|text| panic!("{text}"))
 }
 
@@ -433,7 +475,7 @@ fn sound(managers: usize, budget: Budget, sticky: bool, depth: usize) -> usize {
 fn two_managers_agree_whatever_happens() {
     for sticky in [false, true] {
         for budget in TWO {
-            assert!(sound(2, budget, sticky, 24) > 100);
+            assert!(sound(2, budget, sticky, false, 24) > 100);
         }
     }
 }
@@ -441,7 +483,15 @@ fn two_managers_agree_whatever_happens() {
 #[test]
 fn three_managers_agree_whatever_happens() {
     for budget in THREE {
-        assert!(sound(3, budget, false, 9) > 100);
+        assert!(sound(3, budget, false, false, 9) > 100);
+    }
+}
+
+/// Deeper than from the start: who is master, freezes, is taken over from and wakes.
+#[test]
+fn three_managers_in_service_agree_whatever_happens() {
+    for budget in IN_SERVICE {
+        assert!(sound(3, budget, false, true, 12) > 100);
     }
 }
 
@@ -454,7 +504,8 @@ fn a_mistake_in_a_transition_is_found() {
         Mistake::TrustsItsSleep,
         Mistake::NeverExamines,
     ] {
-        let subnet = |budget| Subnet { managers: 2, budget, sticky: false, depth: 24, mistake };
+        let subnet =
+            |budget| Subnet { managers: 2, budget, sticky: false, in_service: false, depth: 24, mistake };
         let found = TWO.into_iter().find_map(|budget| explore(subnet(budget)).err());
         println!("{mistake:?}: {}", found.expect("the mistake is found"));
     }
