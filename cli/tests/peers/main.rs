@@ -16,6 +16,7 @@ mod bring_up;
 mod changes;
 mod devices;
 mod emulate;
+mod etcd;
 mod failover;
 mod generate;
 mod keys;
