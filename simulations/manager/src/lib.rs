@@ -32,6 +32,8 @@ pub struct Manager {
     priority: u8,
     administration: Administration,
     state: State,
+    /// Nothing was kept of what ports registered, perhaps with a manager before.
+    is_new: bool,
     outgoing: VecDeque<AgentOutput>,
 }
 
@@ -48,6 +50,7 @@ impl Manager {
             machine: Inline::new(Sm::new(settings, restored, false, 1)),
             priority,
             administration: Administration::new(state.entries().clone()),
+            is_new: state.is_new(),
             state,
             outgoing: VecDeque::new(),
         }
@@ -98,6 +101,7 @@ impl Manager {
             Action::AnotherFabric => {
                 self.state.set_aside();
                 self.administration.restore(Entries::new());
+                self.machine.handle(Event::Unregistered, now);
             }
             Action::Notice(notice) => self.administration.notice(&notice),
             // Both are the machine's own.
@@ -117,10 +121,15 @@ impl Manager {
             return;
         }
         let stands_by = |part| matches!(part, Part::Standby(_));
-        if stands_by(before) && !stands_by(part) && self.state.is_complete(now) {
-            let copy = self.state.entries().clone();
-            self.machine.handle(Event::Mirrored(Box::new(Restored::of(&copy))), now);
-            self.administration.restore(copy);
+        if stands_by(before) && !stands_by(part) {
+            let (event, entries) = if self.state.is_complete(now) {
+                let copy = self.state.entries().clone();
+                (Event::Mirrored(Box::new(Restored::of(&copy))), copy)
+            } else {
+                (Event::Unregistered, self.state.forget_registrations())
+            };
+            self.administration.restore(entries);
+            self.machine.handle(event, now);
         }
         self.state.play(part, now);
     }
@@ -181,6 +190,9 @@ impl Agent for Manager {
     }
 
     fn poll(&mut self, now: Timestamp) -> Option<AgentOutput> {
+        if std::mem::take(&mut self.is_new) {
+            self.machine.handle(Event::Unregistered, now);
+        }
         loop {
             if let Some(output) = self.outgoing.pop_front() {
                 return Some(output);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use mad::transport::Datagram;
 use mad::types::{Guid, Lid, Timestamp};
 use sm_core::replication::{Learnt, Replication, Secret};
-use sm_core::store::{Change, Entries, Kind, difference, next_version};
+use sm_core::store::{Change, Entries, Kind, difference, next_version, typed, version};
 
 /// A state directory: it outlives the manager.
 pub(crate) type Disk = Arc<Mutex<Entries>>;
@@ -38,6 +38,11 @@ impl State {
         Self { entries: entries.unwrap_or_default(), disk, replication, part: Part::None }
     }
 
+    /// Whether nothing was ever kept.
+    pub(crate) fn is_new(&self) -> bool {
+        version(&self.entries) == 0
+    }
+
     pub(crate) fn entries(&self) -> &Entries {
         &self.entries
     }
@@ -59,6 +64,15 @@ impl State {
         let of_kind = self.entries.iter().filter(|(key, _)| key.kind == kind);
         let old: Entries = of_kind.map(|(key, value)| (key.clone(), value.clone())).collect();
         self.change(difference(&old, by));
+    }
+
+    /// What is kept of registrations is out of date; what is left.
+    pub(crate) fn forget_registrations(&mut self) -> Entries {
+        let left = typed::without_registrations(&self.entries);
+        let mut changes = difference(&self.entries, &left);
+        changes.push(next_version(&self.entries));
+        self.write(changes);
+        left
     }
 
     /// What is kept is of another fabric.

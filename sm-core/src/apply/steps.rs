@@ -33,6 +33,9 @@ pub(super) enum Step {
     TablesInService,
     OwnLidTables,
     RaiseTops,
+    /// Links between switches that had to wait for the tables.
+    ConfigureLateLinks,
+    ActivateLateLinks,
     PortTables,
     ConfigureEdges,
     ActivateEdges,
@@ -55,6 +58,8 @@ pub(super) fn all(plan: &Plan) -> VecDeque<Step> {
         Step::TablesInService,
         Step::OwnLidTables,
         Step::RaiseTops,
+        Step::ConfigureLateLinks,
+        Step::ActivateLateLinks,
         Step::PortTables,
         Step::ConfigureEdges,
         Step::ActivateEdges,
@@ -80,6 +85,9 @@ pub(super) fn jobs(apply: &Apply, step: Step) -> Vec<Job> {
         Step::OwnLidTables => table_jobs(apply, |s| !s.idle && s.own_lid),
         Step::ConfigureSwitchLinks => port_jobs(apply, false, |role| role != PortRole::Edge),
         Step::ActivateSwitchLinks => port_jobs(apply, true, |role| role == PortRole::BetweenSwitches),
+        Step::ConfigureLateLinks | Step::ActivateLateLinks if apply.plan.late.is_empty() => Vec::new(),
+        Step::ConfigureLateLinks => port_jobs(apply, false, |role| role == PortRole::BetweenSwitches),
+        Step::ActivateLateLinks => port_jobs(apply, true, |role| role == PortRole::BetweenSwitches),
         Step::ConfigureEdges => port_jobs(apply, false, |role| role == PortRole::Edge),
         Step::ActivateEdges => port_jobs(apply, true, |role| role == PortRole::Edge),
     }
@@ -268,8 +276,12 @@ fn activation_due(apply: &Apply, plan: &PortPlan) -> bool {
     plan.activate && state(plan.end) == Some(PortState::Armed) && ready && may_rise(apply, plan.end)
 }
 
-/// Whether the switches at both ends of a link were confirmed in this round.
+/// Whether the switches at both ends of a link were confirmed in this round, and the tables are in force where the link has
+/// to wait for them.
 fn may_rise(apply: &Apply, end: PortRef) -> bool {
+    if apply.plan.late.contains(&end) && apply.steps.contains(&Step::ConfigureLateLinks) {
+        return false;
+    }
     let confirmed = |node: NodeId| guid(apply, node).is_some_and(|guid| !apply.unconfirmed.contains(&guid));
     let peer = apply.observed.fabric.peer(end);
     confirmed(end.node) && peer.is_none_or(|peer| confirmed(peer.node))

@@ -34,6 +34,8 @@ pub(super) enum Job {
     Keys(Arc<KeyMemory>),
     /// Registrations that changed, and who is told when they are written (or can't be).
     Registrations(Vec<Change>, Option<Sender<()>>),
+    /// A standby begins to take over, and what is kept of registrations is out of date: what is left without them.
+    ForgetRegistrations(Sender<Entries>),
     /// What was restored is of another fabric: it is set aside.
     AnotherFabric,
     /// What the manager is now.
@@ -231,6 +233,13 @@ impl Work {
                 self.change(self.book.replacing(Kind::MKey, &typed::key_entries(&keys)), None);
             }
             Job::Registrations(changes, done) => self.change(changes, done),
+            Job::ForgetRegistrations(reply) => {
+                let left = typed::without_registrations(&self.book.entries);
+                let mut changes = difference(&self.book.entries, &left);
+                changes.push(next_version(&self.book.entries));
+                self.book.change(changes, self.now());
+                let _ = reply.send(left);
+            }
             Job::AnotherFabric => {
                 self.book.set_aside();
                 if let Some(shared) = &self.shared {

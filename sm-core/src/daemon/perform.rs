@@ -75,6 +75,7 @@ impl Performer<'_> {
                 Action::AnotherFabric => {
                     self.keeper.keep(Job::AnotherFabric);
                     self.restore(Entries::new());
+                    sm.handle(Event::Unregistered, self.now());
                 }
                 Action::Notice(notice) => {
                     Log::trap(&notice);
@@ -102,6 +103,13 @@ impl Performer<'_> {
         let (reply, copy) = bounded(1);
         self.keeper.keep(Job::TakeOver(reply));
         copy.recv().ok().flatten()
+    }
+
+    /// Drops what is kept of registrations; what is left.
+    pub(super) fn forget_registrations(&self) -> Entries {
+        let (reply, left) = bounded(1);
+        self.keeper.keep(Job::ForgetRegistrations(reply));
+        left.recv().unwrap_or_default()
     }
 
     fn send_failed(&self, sm: &mut Sm, datagram: &Datagram, errno: i32) {

@@ -21,6 +21,7 @@ use crate::plan::{self, Plan, PlanError, PlanInput};
 use crate::sa::Wish;
 use crate::settings::SmSettings;
 use crate::sm::{Event, Report, Role, Sm};
+use crate::store::version;
 
 /// What a running subnet manager is told from outside.
 #[derive(Debug)]
@@ -76,6 +77,8 @@ struct Daemon<'a> {
     sa: Option<SaThread>,
     /// What the manager was when that was last told.
     part: Part,
+    /// Nothing was kept of what ports registered, perhaps with a manager before us.
+    unregistered: bool,
 }
 
 impl<'a> Daemon<'a> {
@@ -92,6 +95,7 @@ impl<'a> Daemon<'a> {
         let (wishes_in, wishes) = bounded(1);
         let (restores, restored_in) = bounded(RESTORES);
         let act_count = Arc::new(AtomicU32::new(0));
+        let unregistered = version(&registrations) == 0;
         let _ = restores.send(registrations);
         let channels = Channels {
             queries: receiver.queries.clone(),
@@ -133,12 +137,15 @@ impl<'a> Daemon<'a> {
             receiver,
             sa: Some(sa),
             part: Part::None,
+            unregistered,
         })
     }
 
     fn run(&mut self, control: &Receiver<Control>, once: bool) -> Result<Option<Report>, DaemonError> {
         let mut shown = Instant::now();
-        let mut event = Some(Event::Time);
+        // Whoever ends after one round does not serve those who register.
+        let unregistered = !once && self.unregistered;
+        let mut event = Some(if unregistered { Event::Unregistered } else { Event::Time });
         loop {
             if let Some(event) = event.take() {
                 self.sm.handle(event, self.performer.now());
@@ -191,15 +198,30 @@ impl<'a> Daemon<'a> {
         if part == before {
             return;
         }
-        if matches!(before, Part::Standby(_))
-            && !matches!(part, Part::Standby(_))
-            && let Some((restored, entries)) = self.performer.copy().map(|copy| *copy)
-        {
-            tracing::info!(ports = restored.lids.len(), "taking over with the copy of the master's state");
-            self.performer.restore(entries);
-            self.sm.handle(Event::Mirrored(Box::new(restored)), self.performer.now());
+        if matches!(before, Part::Standby(_)) && !matches!(part, Part::Standby(_)) {
+            self.take_over();
         }
         self.performer.keeper.keep(Job::Part(part));
+    }
+
+    /// A standby takes over. Where it has no copy of the master's state, what it knew of registrations is out of date: the
+    /// ports are told to register anew.
+    fn take_over(&mut self) {
+        let event = match self.performer.copy().map(|copy| *copy) {
+            Some((restored, entries)) => {
+                tracing::info!(
+                    ports = restored.lids.len(),
+                    "taking over with the copy of the master's state"
+                );
+                self.performer.restore(entries);
+                Event::Mirrored(Box::new(restored))
+            }
+            None => {
+                self.performer.restore(self.performer.forget_registrations());
+                Event::Unregistered
+            }
+        };
+        self.sm.handle(event, self.performer.now());
     }
 
     fn take_in_datagrams(&mut self) -> Result<(), DaemonError> {

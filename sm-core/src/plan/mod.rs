@@ -8,6 +8,7 @@ pub mod arbitration;
 pub mod balance;
 pub mod fields;
 pub mod lanes;
+mod late;
 pub mod lids;
 pub mod port_tables;
 pub mod ports;
@@ -90,6 +91,8 @@ pub struct Plan {
     pub transition: Vec<transition::Step>,
     /// The entries that the transition begins with.
     pub old_tables: LftMatrix,
+    /// Ends of links between switches that are raised only when the tables are in force: old entries go round over them.
+    pub late: BTreeSet<PortRef>,
     /// Whether some switches pass data already. One that does not yet then joins with an empty table, and gets its entries
     /// in the proven order like the others: its new entries and the old ones of its neighbours could make a loop.
     pub joins_service: bool,
@@ -169,6 +172,7 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
         Some(old) => transition::plan(&graph, old, &routed.routes.lfts),
         None => Vec::new(),
     };
+    let late = old_tables.as_ref().map(|old| late::late_links(observed, &graph, old)).unwrap_or_default();
     let pkeys = port_tables::plan_pkeys(observed, &input.settings);
     let aliases = port_tables::plan_aliases(observed, &input.aliases);
     let mut ports = plan_ports(input, &lids, sm_lid);
@@ -207,6 +211,7 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
         standing: routed.standing,
         transition,
         old_tables: old_tables.unwrap_or_default(),
+        late,
         joins_service,
         switches,
         ports,

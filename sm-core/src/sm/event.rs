@@ -46,6 +46,8 @@ pub enum Event {
     SweepRequested,
     /// The state of the master before, as it was mirrored: it counts from now on. Registrations go to the SA itself.
     Mirrored(Box<Restored>),
+    /// Nobody knows what ports have registered: they are told to register anew.
+    Unregistered,
     /// New settings.
     Settings(Box<SmSettings>),
     /// The job of [`Action::Plan`] is done.

@@ -47,6 +47,7 @@ impl Sm {
     pub(super) fn take_mirrored(&mut self, restored: Restored) {
         self.memory = Arc::new(restored.lids);
         self.memory_is_doubtful = false;
+        self.unregistered = false;
         self.ground.quirks = restored.quirks;
         self.keys_mut().add(&restored.keys);
         if let Phase::Sweeping(sweep) = &mut self.phase {

@@ -396,6 +396,11 @@ impl Sm {
             self.changed_meanwhile = changed_meanwhile;
             self.wishes.look();
         }
+        if std::mem::take(&mut self.unregistered) && self.settings.plan.client_reregister {
+            let ports = observed.fabric.nodes().flat_map(|(_, node)| node.end_ports());
+            let ports = ports.map(|(_, port)| port.guid);
+            self.tell.add(ports.filter(|guid| !applied.reregistered.contains(guid)));
+        }
         self.publish(&plan, Arc::clone(&observed), failures.is_empty());
         self.observed = Some(observed);
         self.end_round(now);
