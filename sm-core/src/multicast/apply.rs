@@ -40,6 +40,8 @@ pub struct MulticastApply {
     graph: Arc<SwitchGraph>,
     observed: Arc<Observed>,
     goal: Arc<MulticastTables>,
+    /// Blocks that are looked at on every switch, used there or not.
+    blocks: u16,
     /// What the present step brings about.
     step: MulticastTables,
     known: KnownMulticast,
@@ -62,11 +64,13 @@ pub struct MulticastApplied {
 }
 
 impl MulticastApply {
-    /// Starts. `graph` is the one that `goal` was planned on.
+    /// Starts. `graph` is the one that `goal` was planned on. The first `blocks` blocks are read on every switch where they are
+    /// not known: a switch without members may hold entries of a group that has left, or of another manager's.
     pub fn new(
         graph: Arc<SwitchGraph>,
         observed: Arc<Observed>,
         goal: Arc<MulticastTables>,
+        blocks: u16,
         mut known: KnownMulticast,
     ) -> Self {
         known.retain_present(&graph);
@@ -74,6 +78,7 @@ impl MulticastApply {
             graph,
             observed,
             goal,
+            blocks,
             step: MulticastTables::default(),
             known,
             stage: Stage::Read,
@@ -134,13 +139,13 @@ impl MulticastApply {
         MulticastApplied { known: self.known, sets: self.sets, failures: self.failures }
     }
 
-    /// Blocks with planned entries on switches where they are not known.
+    /// Blocks that are looked at, on switches where they are not known.
     fn unknown_blocks(&self) -> Vec<MftJob> {
         let mut jobs = Vec::new();
         for switch in 0..self.graph.switch_count() as u32 {
             let guid = self.graph.guid(switch);
             let positions = 0..=self.graph.num_ports(switch) / 16;
-            for block in 0..self.goal.blocks(switch) {
+            for block in 0..self.goal.blocks(switch).max(self.blocks) {
                 let unknown = positions.clone().filter(|position| !self.known.knows(guid, block, *position));
                 jobs.extend(unknown.map(|position| MftJob { switch, block, position, write: false }));
             }

@@ -11,7 +11,7 @@ mod known;
 mod tests;
 
 use mad::types::{Guid, MulticastLid};
-use routing::multicast::{self, Member, MulticastTables};
+use routing::multicast::{self, MFT_BLOCK, Member, MulticastTables};
 use routing::verify::Standing;
 use routing::verify::multicast::Group;
 
@@ -38,6 +38,13 @@ pub struct MulticastDemand {
     pub generation: u64,
     /// The groups in order of MLID.
     pub groups: Vec<DemandedGroup>,
+}
+
+impl MulticastDemand {
+    /// Blocks of a multicast table up to that of the last group.
+    pub fn blocks(&self) -> u16 {
+        self.groups.last().map_or(0, |group| group.mlid.index() as u16 / MFT_BLOCK + 1)
+    }
 }
 
 /// The tables for a demand, beside the unicast tables in force; `proof` is what the verifier kept of these, if anything.

@@ -58,7 +58,8 @@ fn apply(
     switches: &mut Switches,
 ) -> MulticastApplied {
     let goal = Arc::new(plan(snapshot, demand, None));
-    let mut apply = MulticastApply::new(snapshot.graph.clone(), snapshot.observed.clone(), goal, known);
+    let mut apply =
+        MulticastApply::new(snapshot.graph.clone(), snapshot.observed.clone(), goal, demand.blocks(), known);
     while !apply.is_done() {
         let mut sent = Vec::new();
         while let Some((request, job)) = apply.next_request() {

@@ -1,7 +1,7 @@
 //! Forwards notices to subscribers as Reports (specification volume 1, 13.4.11 and 15.4.10), with repetitions.
 //!
 //! Bounded: a subscriber that doesn't answer holds up to [`MOST_OF_ONE`] reports, which are given up one after the other;
-//! after a few of them the subscription goes (B46).
+//! after a minute of that the subscription goes (B46).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -120,7 +120,7 @@ impl Reports {
             }
             if let Some(pending) = self.take(tid) {
                 self.lost += 1;
-                if let Some(gone) = subscriptions.failed(pending.subscription) {
+                if let Some(gone) = subscriptions.failed(pending.subscription, now) {
                     tracing::info!(lid = gone.address.lid, guid = %gone.port, "a subscriber does not answer reports: removed");
                 }
             }

@@ -172,7 +172,12 @@ impl Server {
 
     /// Goes on with registrations that were kept, in place of all that it has. Returns how many could not be used.
     pub fn restore(&mut self, entries: &Entries, epoch: Epoch, now: Timestamp) -> usize {
-        self.registry.restore(entries, epoch, now)
+        let refused = self.registry.restore(entries, epoch, now);
+        // Groups of partitions are there whether anybody kept them or not.
+        if let Some(snapshot) = self.snapshot.clone() {
+            self.settle_partitions(&snapshot);
+        }
+        refused
     }
 
     /// Answers from this picture from now on. Ports that came or went are reported to subscribers.

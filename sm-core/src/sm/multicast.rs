@@ -18,6 +18,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 pub(super) struct MulticastState {
     /// The last demand.
     pub(super) demand: Arc<MulticastDemand>,
+    /// Blocks that any demand so far used.
+    blocks: u16,
     /// What the switches hold.
     pub(super) known: KnownMulticast,
     /// The demand and the graph that the tables were computed for.
@@ -70,10 +72,11 @@ impl Sm {
         }
         state.computed = Some((state.demand.generation, Arc::clone(&graph)));
         state.retry_at = None;
+        state.blocks = state.blocks.max(state.demand.blocks());
         let proof = self.plan.as_ref().map(|plan| plan.standing.proof());
         let goal = Arc::new(plan(snapshot, &state.demand, proof));
         let known = std::mem::take(&mut state.known);
-        let apply = MulticastApply::new(graph, Arc::clone(observed), goal, known);
+        let apply = MulticastApply::new(graph, Arc::clone(observed), goal, state.blocks, known);
         self.phase = Phase::Multicast(Box::new(apply));
         true
     }

@@ -30,7 +30,11 @@ pub fn quirk_entries(quirks: &Quirks) -> Entries {
 /// The entries without those that ports register anew when they are told to: groups, members, services, subscriptions.
 pub fn without_registrations(entries: &Entries) -> Entries {
     let kept = |kind: Kind| matches!(kind, Kind::Lids | Kind::NotKept | Kind::Aliases | Kind::Version);
-    entries.iter().filter(|(key, _)| kept(key.kind)).map(|(key, value)| (key.clone(), value.clone())).collect()
+    entries
+        .iter()
+        .filter(|(key, _)| kept(key.kind))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 /// The LIDs in `entries`; those that can't be meant, or overlap one before them, go to `complaints`.

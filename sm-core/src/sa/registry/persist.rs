@@ -265,7 +265,7 @@ fn subscription_of(id: &[u8], value: &[u8]) -> Option<(SubscriptionId, Subscript
     };
     let port = Guid(entry.port.get());
     let subscription =
-        Subscription { address, port, inform: entry.inform, since: Timestamp::ZERO, failures: 0 };
+        Subscription { address, port, inform: entry.inform, since: Timestamp::ZERO, silent_since: None };
     Some((SubscriptionId(number.get()), subscription))
 }
 

@@ -3,6 +3,7 @@
 //! Cost: O(subscriptions) for a notice, O(log subscriptions) to subscribe.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use mad::transport::Address;
 use mad::types::{Gid, Guid, Lid, Timestamp};
@@ -19,8 +20,9 @@ const MOST: usize = 100_000;
 /// The most subscriptions of one port.
 const MOST_OF_PORT: usize = 256;
 
-/// Failed reports after which a subscription is removed (B46).
-const MOST_FAILURES: u32 = 3;
+/// How long a subscriber may answer no report before its subscription is removed (B46). Not at once: while a switch is away
+/// the answers to several reports are lost together, and nobody would tell the subscriber.
+const MOST_SILENCE: Duration = Duration::from_secs(60);
 
 /// Identifies a subscription for as long as it is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,8 +39,8 @@ pub struct Subscription {
     pub inform: InformInfo,
     /// When it subscribed.
     pub since: Timestamp,
-    /// Reports in a row that it didn't answer.
-    pub failures: u32,
+    /// Since when reports are given up that it didn't answer.
+    pub silent_since: Option<Timestamp>,
 }
 
 /// All subscriptions.
@@ -89,7 +91,7 @@ impl Subscriptions {
             (1, _) if !trusted && names_security_trap(inform) => return Err(Status::SA_REQ_DENIED),
             (1, Some(id)) => {
                 if let Some(subscription) = self.by_id.get_mut(&id) {
-                    (subscription.address, subscription.failures) = (address, 0);
+                    (subscription.address, subscription.silent_since) = (address, None);
                     self.changed.insert(id);
                 }
             }
@@ -102,7 +104,8 @@ impl Subscriptions {
                 self.next += 1;
                 let port = requester.guid;
                 self.changed.insert(id);
-                self.by_id.insert(id, Subscription { address, port, inform: kept, since: now, failures: 0 });
+                self.by_id
+                    .insert(id, Subscription { address, port, inform: kept, since: now, silent_since: None });
             }
             (0, Some(id)) => {
                 self.changed.insert(id);
@@ -132,15 +135,14 @@ impl Subscriptions {
     /// A report was answered.
     pub fn answered(&mut self, id: SubscriptionId) {
         if let Some(subscription) = self.by_id.get_mut(&id) {
-            subscription.failures = 0;
+            subscription.silent_since = None;
         }
     }
 
     /// A report was given up. Returns the subscription when it was removed for that (B46).
-    pub fn failed(&mut self, id: SubscriptionId) -> Option<Subscription> {
-        let subscription = self.by_id.get_mut(&id)?;
-        subscription.failures += 1;
-        if subscription.failures < MOST_FAILURES {
+    pub fn failed(&mut self, id: SubscriptionId, now: Timestamp) -> Option<Subscription> {
+        let since = *self.by_id.get_mut(&id)?.silent_since.get_or_insert(now);
+        if now - since < MOST_SILENCE {
             return None;
         }
         self.changed.insert(id);
