@@ -50,12 +50,6 @@ fn drawn_scenarios_hold() {
     drawn(random);
 }
 
-/// Nothing that was acknowledged is lost, and all trees are right, whatever becomes of managers, links and hosts.
-#[test]
-fn drawn_scenarios_with_clients_hold() {
-    drawn(random_with_clients);
-}
-
 fn drawn(draw: fn(u64) -> Scenario) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seeds = match number("RSM_SEED") {

@@ -73,7 +73,7 @@ impl MulticastApply {
         blocks: u16,
         mut known: KnownMulticast,
     ) -> Self {
-        known.retain_present(&graph);
+        known.retain_present(&observed.fabric);
         let mut apply = Self {
             graph,
             observed,

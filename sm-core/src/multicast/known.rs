@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mad::types::Guid;
-use routing::fabric::{SwitchGraph, SwitchIndex};
+use routing::fabric::{Fabric, SwitchGraph, SwitchIndex};
 use routing::multicast::{MFT_BLOCK, MftBlock, MulticastTables};
 
 type Masks = [u16; MFT_BLOCK as usize];
@@ -37,11 +37,9 @@ impl KnownMulticast {
         self.by_guid.remove(&switch);
     }
 
-    /// Forgets the switches that are not in the graph: when they come back, it is with another table for all we know.
-    pub fn retain_present(&mut self, graph: &SwitchGraph) {
-        let present: std::collections::BTreeSet<Guid> =
-            (0..graph.switch_count() as SwitchIndex).map(|switch| graph.guid(switch)).collect();
-        self.by_guid.retain(|guid, _| present.contains(guid));
+    /// Forgets the switches that are not in the picture: when they come back, it is with another table for all we know.
+    pub fn retain_present(&mut self, fabric: &Fabric) {
+        self.by_guid.retain(|guid, _| fabric.find(*guid).is_some());
     }
 
     /// The known blocks as tables; what is not known is empty there.

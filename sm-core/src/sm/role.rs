@@ -14,7 +14,7 @@ use mad::wire::{Attribute, Status};
 use super::election::{Order, Peer, Policy, Rank, Verdict};
 use super::{Action, Phase, Role, Sm, Token};
 use crate::observed::{Observed, OtherManager};
-use crate::plan::Plan;
+use crate::plan::{Plan, own_end};
 use crate::request::{Answer, SmpRequest};
 use crate::settings::SmSettings;
 use crate::snapshot::Snapshot;
@@ -164,6 +164,12 @@ impl Sm {
     pub(super) fn meet(&mut self, observed: &Observed) -> Verdict {
         self.renew_rank();
         let path = |m: &OtherManager| Some((m.guid, observed.nodes.get(&m.port.node)?.path));
+        // Ports that took another master for the subnet manager at our LID can't be told from ours.
+        let own = observed.fabric.port(own_end(observed)).and_then(|port| port.lid);
+        let lid = |m: &OtherManager| observed.fabric.port(m.port).and_then(|port| port.lid);
+        let rules_at_our_lid =
+            |m: &OtherManager| m.info.state() == Some(SmState::Master) && own.is_some() && lid(m) == own;
+        self.unregistered |= observed.managers.iter().any(rules_at_our_lid);
         self.others.paths = observed.managers.iter().filter_map(path).collect();
         let verdict = self.election.swept(&self.peers(&said_by(&observed.managers)));
         let oddities = observed.managers.iter().filter_map(|m| self.oddity(observed, m)).collect::<Vec<_>>();

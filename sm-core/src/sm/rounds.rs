@@ -205,6 +205,11 @@ impl Sm {
         self.stale_requests += sweep.given_up_requests();
         let result = match sweep.finish(self.observed.as_ref()) {
             Ok(result) => result,
+            Err(error @ SweepError::Moved) => {
+                self.note(vec![error.to_string()]);
+                self.wishes.full();
+                return self.close_round(now);
+            }
             Err(error) => return self.nothing_found(&error, now),
         };
         if self.round.full {
@@ -221,6 +226,7 @@ impl Sm {
             reset.iter().for_each(|guid| self.multicast.known.forget(*guid));
             known.take(tables);
             known.retain_present(&observed);
+            self.multicast.known.retain_present(&observed.fabric);
         }
         let new_silence = self.watch.update(&observed, &self.round.asked, now);
         self.own.guid = observed.fabric.port(own_end(&observed)).map_or(self.own.guid, |p| p.guid);

@@ -29,7 +29,7 @@ pub fn quirk_entries(quirks: &Quirks) -> Entries {
 
 /// The entries without those that ports register anew when they are told to: groups, members, services, subscriptions.
 pub fn without_registrations(entries: &Entries) -> Entries {
-    let kept = |kind: Kind| matches!(kind, Kind::Lids | Kind::NotKept | Kind::Aliases | Kind::Version);
+    let kept = |kind: Kind| !matches!(kind, Kind::Group | Kind::Member | Kind::Service | Kind::Subscription);
     entries
         .iter()
         .filter(|(key, _)| kept(key.kind))

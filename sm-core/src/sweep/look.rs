@@ -28,6 +28,11 @@ pub(super) struct Look {
     asked_again: bool,
     /// Whether a link went since the routes were found.
     stale_routes: bool,
+    /// The picture that the look began with.
+    before: Option<Arc<Observed>>,
+    /// Whether another node was met where a switch was before: what was asked by routes through there was answered by somebody
+    /// else than was meant.
+    pub(super) moved: bool,
     /// Questions to nodes that had no route when they were under way; asked when the rest of the fabric was looked at.
     postponed: Vec<What>,
 }
@@ -49,8 +54,8 @@ impl Sweep {
                 sweep.port_guids.insert(port.guid, (node.guid, number));
             }
         }
+        sweep.look = Some(Look { before: Some(Arc::clone(&observed)), ..Look::default() });
         sweep.observed = Some(observed);
-        sweep.look = Some(Look::default());
         for guid in guids {
             sweep.ask(What::SwitchInfo(guid));
         }
@@ -62,6 +67,14 @@ impl Sweep {
         sweep.ask_managers();
         sweep.ask_qos_tables();
         sweep
+    }
+
+    /// Notes when a node was met at a port that led to another switch before (B01).
+    pub(super) fn note_move(&mut self, end: PortRef, met: Guid) {
+        let Some(look) = &mut self.look else { return };
+        let Some(before) = &look.before else { return };
+        let old = before.fabric.peer(end).map(|peer| before.fabric.node(peer.node));
+        look.moved |= old.is_some_and(|old| old.is_switch() && old.guid != met);
     }
 
     /// Whether a switch known before is being asked for the first time. Those are asked once and briefly: what is silent was reached over

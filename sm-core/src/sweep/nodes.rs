@@ -28,6 +28,7 @@ impl Sweep {
             );
             return self.finding(FindingKind::RefusedNode, path, text);
         }
+        self.note_move(end, info.node_guid());
         if self.observed().is_some_and(|o| o.fabric.peer(end).is_some()) {
             return; // settled from the other end meanwhile
         }

@@ -23,6 +23,9 @@ pub enum SweepError {
     /// Our own node did not tell who it is.
     #[error("our own port does not answer subnet management packets: {0}")]
     LocalNode(String),
+    /// A look found that a cable between switches leads elsewhere: what it read may be of other nodes than it asked.
+    #[error("a cable between switches was moved: the fabric is walked from nothing")]
+    Moved,
 }
 
 /// A finished sweep.
@@ -54,6 +57,9 @@ impl Sweep {
     pub fn finish(mut self, before: Option<&Arc<Observed>>) -> Result<SweepResult, SweepError> {
         if let Some(failure) = self.failure {
             return Err(failure);
+        }
+        if self.look.as_ref().is_some_and(|look| look.moved) {
+            return Err(SweepError::Moved);
         }
         let looked = self.look.is_some();
         let same = |a: &Arc<Observed>, b: Option<&Arc<Observed>>| b.is_some_and(|b| Arc::ptr_eq(a, b));
