@@ -87,11 +87,18 @@ fn b58_two_masters_that_meet_become_one() {
     let other = attach(&mut rig.world, "H3", priority(4), Default::default());
     rig.run(Duration::from_secs(20));
     assert_eq!((rig.role(), role(&rig.world, other)), (Role::Master, Role::Master));
+    // Each half has given 1, 2 and 3 to its own: of each pair one has to move, and those are all of the lower master's.
+    let lids = |rig: &Rig, places: [(&str, u8); 3]| places.map(|(name, port)| rig.lid(name, port));
+    let (lower, higher) = ([("H0", 1), ("H1", 1), ("S0", 0)], [("H2", 1), ("H3", 1), ("S1", 0)]);
+    let kept = lids(&rig, higher);
     let (a, b) = (rig.end("S0", 7), rig.end("S1", 7));
     assert!(rig.world.connect(a, b));
     rig.run(Duration::from_secs(60));
     assert_eq!((rig.role(), role(&rig.world, other)), (Role::Standby, Role::Master));
     rig.assert_right();
+    assert_eq!(lids(&rig, higher), kept, "nobody of the higher master's half is renumbered");
+    let all: std::collections::BTreeSet<u16> = lids(&rig, lower).into_iter().chain(kept).collect();
+    assert_eq!(all.len(), 6, "no LID is there twice");
 }
 
 /// H3's place is taken by a device with the GUIDs of H0.
