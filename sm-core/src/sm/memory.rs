@@ -47,6 +47,7 @@ impl Sm {
     pub(super) fn take_mirrored(&mut self, restored: Restored) {
         self.memory = Arc::new(restored.lids);
         self.memory_is_doubtful = false;
+        self.memory_is_outdated = false;
         self.unregistered = false;
         self.ground.quirks = restored.quirks;
         self.keys_mut().add(&restored.keys);
@@ -62,6 +63,9 @@ impl Sm {
     /// port has it any more: then no host has to be told, and only the entries for one destination change (B61).
     pub(super) fn memory_for_plan(&self, observed: &Observed) -> LidMemory {
         let mut memory = (*self.memory).clone();
+        if self.memory_is_outdated {
+            forget_renumbered(&mut memory, observed);
+        }
         let takes = self.settings.lid_takeover == LidTakeover::WhenGone && self.role() != Role::Master;
         let own = observed.fabric.port(own_end(observed));
         if let Some((own, lid)) = own.zip(abandoned_sm_lid(observed)).filter(|_| takes && !self.reassign) {
@@ -86,6 +90,19 @@ fn abandoned_sm_lid(observed: &Observed) -> Option<Lid> {
     }
     let (lid, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
     Lid::new(lid)
+}
+
+/// Leaves out what another master may have changed: ports that hold LIDs keep those, and nobody else gets them.
+fn forget_renumbered(memory: &mut LidMemory, observed: &Observed) {
+    let ports = observed.fabric.nodes().flat_map(|(_, node)| node.end_ports().map(|(_, port)| port));
+    let mut held = vec![false; usize::from(u16::MAX) + 1];
+    for port in ports {
+        if let Some(range) = port.lid.and_then(|lid| LidRange::new(lid, port.lmc)) {
+            memory.remove(&port.guid);
+            held[range.indices()].fill(true);
+        }
+    }
+    memory.retain(|_, range| !held[range.indices()].contains(&true));
 }
 
 /// Whether no port holds a LID of the range.

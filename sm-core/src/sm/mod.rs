@@ -147,6 +147,8 @@ pub struct Sm {
     memory: Arc<LidMemory>,
     /// The memory was restored, and no full sweep has shown yet that it is of this fabric.
     memory_is_doubtful: bool,
+    /// Another manager was master since the memory was made, and no copy of what that one knew has come.
+    memory_is_outdated: bool,
     stuck: BTreeSet<Guid>,
     snapshot: Option<Arc<Snapshot>>,
     /// The plan in force.
@@ -198,6 +200,7 @@ impl Sm {
             observed: None,
             ground: Ground { quirks: restored.quirks, keys, ..Ground::default() },
             memory_is_doubtful: !restored.lids.is_empty(),
+            memory_is_outdated: false,
             memory: Arc::new(restored.lids),
             stuck: BTreeSet::new(),
             snapshot: None,

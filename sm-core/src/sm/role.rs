@@ -222,9 +222,11 @@ impl Sm {
             }
         }
         self.others.next_poll = self.election.polls().map(|_| now + self.settings.polling_interval);
-        if matches!(self.sm_state(), SmState::Standby | SmState::NotActive) && self.snapshot.take().is_some()
-        {
-            self.actions.push_back(Action::Withdraw);
+        if matches!(self.sm_state(), SmState::Standby | SmState::NotActive) {
+            self.memory_is_outdated = true;
+            if self.snapshot.take().is_some() {
+                self.actions.push_back(Action::Withdraw);
+            }
         }
     }
 

@@ -389,6 +389,7 @@ impl Sm {
         if !not_kept.is_empty() {
             self.actions.push_back(Action::SaveQuirks(Arc::new(self.ground.quirks.clone())));
         }
+        self.memory_is_outdated = false;
         if *self.memory != plan.lids.memory {
             self.memory = Arc::new(plan.lids.memory.clone());
             self.actions.push_back(Action::SaveLids(Arc::clone(&self.memory)));

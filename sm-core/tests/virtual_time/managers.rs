@@ -99,6 +99,14 @@ fn b58_two_masters_that_meet_become_one() {
     assert_eq!(lids(&rig, higher), kept, "nobody of the higher master's half is renumbered");
     let all: std::collections::BTreeSet<u16> = lids(&rig, lower).into_iter().chain(kept).collect();
     assert_eq!(all.len(), 6, "no LID is there twice");
+    // Apart again, the lower one goes on with what the other gave, and not with what it gave itself before. Only its own port
+    // changes: it takes the LID by which hosts know the master, which is gone from here (B61).
+    let moved = lids(&rig, lower);
+    rig.world.unlink(a);
+    rig.run(Duration::from_secs(120));
+    assert_eq!((rig.role(), role(&rig.world, other)), (Role::Master, Role::Master));
+    assert_eq!(lids(&rig, lower), [kept[1], moved[1], moved[2]], "no host is renumbered");
+    assert_eq!(lids(&rig, higher), kept);
 }
 
 /// H3's place is taken by a device with the GUIDs of H0.
