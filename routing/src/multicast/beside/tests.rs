@@ -57,7 +57,7 @@ fn random_bit(member: &Member) -> bool {
 /// Every member is reached, and multicast and unicast together close no circle of waiting, or the group is named; trees by shortest ways alone
 /// would close some.
 #[test]
-fn b2x_trees_on_damaged_fabrics_close_no_credit_loop_with_unicast() {
+fn trees_on_damaged_fabrics_close_no_credit_loop_with_unicast() {
     let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(11);
     println!("SEED={seed}");
     let mut random = Pcg64Mcg::new(seed);
