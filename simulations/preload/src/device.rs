@@ -5,8 +5,9 @@ use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 
+use rsm_preload_protocol::program::{self, device_error, send_all};
 use rsm_preload_protocol::ring::SLOT_BYTES;
-use rsm_preload_protocol::socket::{memory_file, read_memory_file, receive, send};
+use rsm_preload_protocol::socket::{memory_file, read_memory_file, receive};
 use rsm_preload_protocol::umad::{
     ENABLE_PKEY, HEADER_LEN, MAD_LEN, MAX_AGENTS, OLD_HEADER_LEN, REGISTER_AGENT, REGISTER_AGENT2,
     RMPP_HEADER_LEN, RegisterAgent, RegisterAgent2, UNREGISTER_AGENT, USER_RMPP,
@@ -15,11 +16,10 @@ use rsm_preload_protocol::{Frame, FrameKind, MAX_PACKET, Operation};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::RecvFlags;
 
 use crate::descriptors::Session;
 use crate::emulator::Emulator;
-use crate::ring;
 
 type Result<T> = std::result::Result<T, Errno>;
 
@@ -34,14 +34,6 @@ impl Session {
     }
 }
 
-/// Errors of the socket are those of a device that is gone.
-pub(crate) fn device_error(errno: Errno) -> Errno {
-    match errno {
-        Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN => Errno::IO,
-        errno => errno,
-    }
-}
-
 /// read(2) on a umad descriptor.
 ///
 /// # Errors
@@ -53,7 +45,7 @@ pub fn read(fd: BorrowedFd<'_>, session: &Session, buffer: &mut [u8]) -> Result<
         return Err(Errno::INVAL);
     }
     if let Some(rings) = &session.rings {
-        return ring::read(fd, rings, buffer, header_len);
+        return program::read(fd, rings, buffer, header_len);
     }
     if buffer.len() >= header_len + MAD_LEN && !session.may_get_long_messages() {
         return take(fd, buffer, RecvFlags::empty());
@@ -162,7 +154,7 @@ pub fn write(fd: BorrowedFd<'_>, session: &Session, bytes: &[u8]) -> Result<usiz
             .map_err(|(errno, _)| errno);
     }
     if let Some(rings) = session.rings.as_ref().filter(|_| bytes.len() <= SLOT_BYTES) {
-        return ring::write(fd, rings, bytes);
+        return program::write(fd, rings, bytes);
     }
     let prefix = Frame { kind: FrameKind::Whole, length: bytes.len() as u32 }.encode();
     send_all(fd, &[IoSlice::new(&prefix), IoSlice::new(bytes)], None)?;
@@ -203,22 +195,6 @@ fn write_long(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
     let file = memory_file(&[bytes])?;
     send_all(fd, &[IoSlice::new(&prefix), IoSlice::new(&bytes[..HEADER_LEN + MAD_LEN])], Some(file.as_fd()))?;
     Ok(bytes.len())
-}
-
-/// The kernel's device always takes a write; the socket of a descriptor that must not wait may be full for a moment.
-pub(crate) fn send_all(
-    fd: BorrowedFd<'_>,
-    parts: &[IoSlice<'_>],
-    file: Option<BorrowedFd<'_>>,
-) -> Result<()> {
-    loop {
-        match send(fd, parts, file, SendFlags::empty()) {
-            Err(Errno::AGAIN) => {
-                rustix::io::retry_on_intr(|| poll(&mut [PollFd::new(&fd, PollFlags::OUT)], None))?;
-            }
-            sent => return sent.map_err(device_error),
-        }
-    }
 }
 
 /// The length of the structure that an ioctl's argument points to; `None` for an ioctl that umad does not have.

@@ -7,7 +7,7 @@
 //! - opening `umadN` or `issmN` connects a socket to the emulator, and that socket *is* the descriptor that the program
 //!   gets, so that `poll`, `select`, `epoll`, `fcntl` and `fork` need no help ([`descriptors`]);
 //! - `read`, `write` and `ioctl` on such a descriptor become messages of [`rsm_preload_protocol`] ([`device`]), in
-//!   shared memory while the emulator is awake ([`ring`]);
+//!   shared memory while the emulator is awake ([`rsm_preload_protocol::program`]);
 //! - `poll` looks at that memory for a moment before it sleeps ([`waiting`]).
 //!
 //! Everything that a umad device *does* (agents, transaction IDs, timeouts, RMPP) is the emulator's business.
@@ -22,7 +22,6 @@ pub mod emulator;
 pub mod paths;
 #[cfg(not(test))]
 mod real;
-pub mod ring;
 pub mod waiting;
 #[cfg(not(test))]
 mod wrappers;

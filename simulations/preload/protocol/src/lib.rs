@@ -14,6 +14,7 @@
 
 mod message;
 pub mod patience;
+pub mod program;
 pub mod ring;
 pub mod socket;
 pub mod umad;

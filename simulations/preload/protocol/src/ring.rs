@@ -35,6 +35,11 @@ const FLAG: usize = 16;
 const LOCK: usize = 24;
 const ROOM: usize = 32;
 
+/// Values of the flag: down, up, and the token of packets that wait was taken out of the socket.
+const DOWN: u64 = 0;
+const UP: u64 = 1;
+const MISSING: u64 = 2;
+
 /// Set in a slot's first word where the packet is in the socket, and the slot holds its beginning only.
 const IN_SOCKET: u64 = 1 << 32;
 
@@ -167,19 +172,30 @@ impl Ring<'_> {
 
     /// Sets the ring's flag and gives what it was: `signalled` of the ring to the program, `wanted` of the one to the emulator.
     pub fn set_flag(&self, on: bool) -> bool {
-        let old = self.0[FLAG].swap(on.into(), Ordering::SeqCst);
+        let old = self.0[FLAG].swap(if on { UP } else { DOWN }, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        old != 0
+        old == UP
     }
 
     /// The flag.
     pub fn flag(&self) -> bool {
-        self.0[FLAG].load(Ordering::SeqCst) != 0
+        self.0[FLAG].load(Ordering::SeqCst) == UP
     }
 
-    /// Sets the flag where it is not set; false where it is.
+    /// Sets the flag where it is down; false where it is not.
     pub fn raise_flag(&self) -> bool {
-        self.0[FLAG].compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        self.0[FLAG].compare_exchange(DOWN, UP, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Takes the flag down and says that the token is missing.
+    pub fn miss_token(&self) {
+        self.0[FLAG].store(MISSING, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Sets the flag where the token is missing; false where it is not, and none must be sent.
+    pub fn replace_token(&self) -> bool {
+        self.0[FLAG].compare_exchange(MISSING, UP, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
     /// Says that the writer waits for room, or no longer does; gives what it said before.

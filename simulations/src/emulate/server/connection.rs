@@ -13,7 +13,7 @@ use rustix::net::{RecvFlags, SendFlags};
 use super::super::backend::Endpoint;
 use super::super::umad::FileId;
 use super::rings::{Shared, put};
-use super::{BATCH, Server, fd};
+use super::{BATCH, DESCRIPTOR_PAUSE, Server, fd};
 
 /// The longest message that a client may write. Over RMPP's 32-bit lengths there is more, but not in memory.
 const MAX_MESSAGE: u32 = 256 << 20;
@@ -43,6 +43,33 @@ pub(super) struct Connection {
     pub(super) shared: Option<Shared>,
     /// Socket or ring take nothing more at the moment.
     blocked: bool,
+}
+
+/// Why a client gets nothing more at the moment. None of these but the last is its fault: who is slow waits, and its queue
+/// fills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hindrance {
+    /// Its ring is full, or enough lies beside it: it rings when it has taken something.
+    Ring,
+    /// Its socket is full: the kernel says when it is not.
+    Socket,
+    /// No descriptor or memory is left for what goes along: time may help.
+    Descriptors,
+    /// The client is gone.
+    Gone(Errno),
+}
+
+impl From<Errno> for Hindrance {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::AGAIN => Self::Socket,
+            // The file that goes along needs a descriptor, and there is a limit of files under way.
+            Errno::TOOMANYREFS | Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM => {
+                Self::Descriptors
+            }
+            errno => Self::Gone(errno),
+        }
+    }
 }
 
 /// Why a connection ends.
@@ -98,7 +125,9 @@ impl Server {
     fn read_packet(&mut self, number: u64) -> Result<bool, End> {
         let Some(connection) = self.connections.get(&number) else { return Ok(false) };
         let role = connection.role;
-        let mut buffer = std::mem::take(&mut self.buffer);
+        // Who asks something about a descriptor makes us read what that has written, while its own packet is in hand: a buffer
+        // for each. Without bytes to read to, a packet would look like the end of its connection.
+        let mut buffer = self.buffers.pop().unwrap_or_else(|| vec![0; MAX_PACKET]);
         let received = receive(fd(connection), &mut [IoSliceMut::new(&mut buffer)], RecvFlags::DONTWAIT);
         let result = match received {
             Ok((0, _)) => Err(End::Closed),
@@ -110,7 +139,7 @@ impl Server {
             Err(Errno::AGAIN | Errno::INTR) => Ok(false),
             Err(_) => Err(End::Closed),
         };
-        self.buffer = buffer;
+        self.buffers.push(buffer);
         result
     }
 
@@ -143,6 +172,8 @@ impl Server {
                 read_memory_file(file.as_fd(), &mut message).map_err(|_| End::Rubbish)?;
                 self.files.write(id, &message, now)
             }
+            // We have no descriptor left for it: lost.
+            (FrameKind::InFile, None) => Err(Errno::MFILE),
             _ => return Err(End::Rubbish),
         };
         if let Err(errno) = written {
@@ -180,31 +211,44 @@ impl Server {
         }
     }
 
-    /// Sends a descriptor's packets until its queue is empty or the socket is full.
+    /// Sends a descriptor's packets until its queue is empty or something hinders.
     fn flush(&mut self, number: u64, id: FileId) {
         let Some(connection) = self.connections.get_mut(&number) else { return };
         if connection.blocked {
             return;
         }
-        while let Some(packet) = self.files.front(id) {
-            match put(connection, packet, send_packet) {
-                Ok(()) => {
-                    self.files.pop(id);
-                }
-                // The file that goes along needs a descriptor, and there is a limit of files under way.
-                Err(Errno::AGAIN | Errno::TOOMANYREFS | Errno::MFILE | Errno::NFILE | Errno::NOBUFS) => {
-                    connection.blocked = true;
-                    // A client with rings rings when there is room.
-                    if connection.shared.is_none() {
-                        self.watch(number, epoll::EventFlags::IN | epoll::EventFlags::OUT);
-                    }
-                    return;
-                }
-                Err(errno) => {
-                    tracing::debug!("sending to client {number}: {errno}");
-                    self.disconnect(number);
-                    return;
-                }
+        let hindrance = loop {
+            // Before a packet, and after the last one.
+            let socket = connection.socket.as_fd();
+            let paid = connection.shared.as_mut().map_or(Ok(()), |shared| shared.pay(socket));
+            let Some(packet) = paid.map(|()| self.files.front(id)).transpose() else { return };
+            match packet.and_then(|packet| put(connection, packet)) {
+                Ok(()) => drop(self.files.pop(id)),
+                Err(hindrance) => break hindrance,
+            }
+        };
+        connection.blocked = true;
+        match hindrance {
+            Hindrance::Ring => {}
+            Hindrance::Socket => self.watch(number, epoll::EventFlags::IN | epoll::EventFlags::OUT),
+            Hindrance::Descriptors => {
+                let again = self.now() + DESCRIPTOR_PAUSE;
+                self.waiting.push(number);
+                self.flush_again.get_or_insert(again);
+            }
+            Hindrance::Gone(errno) => {
+                tracing::debug!("sending to client {number}: {errno}");
+                self.disconnect(number);
+            }
+        }
+    }
+
+    /// Tries again to send to those for whom no descriptor was left.
+    pub(super) fn flush_waiting(&mut self) {
+        if self.flush_again.is_some_and(|at| at <= self.now()) {
+            self.flush_again = None;
+            for number in std::mem::take(&mut self.waiting) {
+                self.unblock(number);
             }
         }
     }
@@ -239,14 +283,17 @@ impl Server {
     }
 }
 
-/// One packet; what is long goes in a file beside its beginning.
-fn send_packet(connection: &Connection, packet: &[u8]) -> Result<(), Errno> {
+/// One packet; what is long, or longer than the socket takes at once, goes in a file beside its beginning.
+pub(super) fn send_packet(socket: BorrowedFd<'_>, packet: &[u8]) -> Result<(), Hindrance> {
     if packet.len() <= MAX_PACKET {
-        return send(fd(connection), &[IoSlice::new(packet)], None, SendFlags::DONTWAIT);
+        match send(socket, &[IoSlice::new(packet)], None, SendFlags::DONTWAIT) {
+            Err(Errno::MSGSIZE) => {}
+            sent => return Ok(sent?),
+        }
     }
     let message = &packet[Frame::LEN..];
     let prefix = Frame { kind: FrameKind::InFile, length: message.len() as u32 }.encode();
     let file = memory_file(&[message])?;
-    let parts = [IoSlice::new(&prefix), IoSlice::new(&message[..HEADER_LEN + MAD_LEN])];
-    send(fd(connection), &parts, Some(file.as_fd()), SendFlags::DONTWAIT)
+    let parts = [IoSlice::new(&prefix), IoSlice::new(&message[..message.len().min(HEADER_LEN + MAD_LEN)])];
+    Ok(send(socket, &parts, Some(file.as_fd()), SendFlags::DONTWAIT)?)
 }

@@ -10,6 +10,8 @@ mod requests;
 mod rings;
 
 #[cfg(test)]
+mod slow_clients;
+#[cfg(test)]
 mod tests;
 
 use std::fs;
@@ -21,9 +23,9 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use mad::types::Timestamp;
+use rsm_preload_protocol::SOCKET_NAME;
 use rsm_preload_protocol::patience::Patience;
 use rsm_preload_protocol::socket::connect_to;
-use rsm_preload_protocol::{MAX_PACKET, SOCKET_NAME};
 use rustc_hash::FxHashMap;
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
@@ -46,8 +48,8 @@ use super::umad::{FileId, Files};
 const BATCH: usize = 64;
 /// Rounds of looking at rings from one look at the descriptors to the next.
 const LOOK_AT_DESCRIPTORS: u32 = 16;
-/// How long no connection is accepted after descriptors ran out.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How long no connection is accepted after descriptors ran out, and nothing is sent for which there was none.
+const DESCRIPTOR_PAUSE: Duration = Duration::from_millis(50);
 
 const LISTENER: u64 = u64::MAX;
 const WAKER: u64 = u64::MAX - 1;
@@ -159,8 +161,34 @@ pub struct Server {
     start: Instant,
     frozen_until: Option<Timestamp>,
     accept_again: Option<Timestamp>,
+    /// Clients for which no descriptor was left, and when it is tried again.
+    waiting: Vec<u64>,
+    flush_again: Option<Timestamp>,
     stopping: bool,
-    buffer: Vec<u8>,
+    /// For what is received; those that are not in use.
+    buffers: Vec<Vec<u8>>,
+}
+
+/// How long the thread looks for work before it sleeps.
+struct Pace {
+    events: Vec<epoll::Event>,
+    last_event: Instant,
+    patience: Patience,
+    /// Since the last work.
+    slept: bool,
+    rounds: u32,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self {
+            events: Vec::with_capacity(256),
+            last_event: Instant::now(),
+            patience: Patience::default(),
+            slept: false,
+            rounds: 0,
+        }
+    }
 }
 
 impl Server {
@@ -224,8 +252,10 @@ impl Server {
             start: Instant::now(),
             frozen_until: None,
             accept_again: None,
+            waiting: Vec::new(),
+            flush_again: None,
             stopping: false,
-            buffer: vec![0; MAX_PACKET],
+            buffers: Vec::new(),
         })
     }
 
@@ -243,44 +273,52 @@ impl Server {
     /// # Errors
     /// Waiting for descriptors failed.
     pub fn run(mut self) -> Result<(), ServerError> {
-        let mut events: Vec<epoll::Event> = Vec::with_capacity(256);
-        let mut last_event = Instant::now();
-        let mut patience = Patience::default();
-        let mut slept = false;
-        let mut rounds = 0_u32;
+        let mut pace = Pace::new();
         while !self.stopping {
-            events.clear();
-            rounds = rounds.wrapping_add(1);
-            let busy = self.frozen_until.is_none() && self.serve_rings();
-            // Rings are looked at often, descriptors now and then, and both before the thread sleeps.
-            let awake = busy || last_event.elapsed() < patience.limit();
-            if !awake || rounds.is_multiple_of(LOOK_AT_DESCRIPTORS) {
-                let sleeps = !awake && self.prepare_to_sleep();
-                let timeout = if sleeps { self.timeout() } else { Some(Timespec::default()) };
-                let waited = epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref());
-                if sleeps {
-                    self.wake_up();
-                    slept = true;
-                }
-                match waited {
-                    Ok(_) | Err(Errno::INTR) => {}
-                    Err(errno) => return Err(system("waiting for clients")(errno)),
-                }
-            }
-            if busy || !events.is_empty() {
-                patience = patience.after(!slept);
-                slept = false;
-                last_event = Instant::now();
-            }
-            self.turn(&events);
+            self.round(&mut pace)?;
         }
+        Ok(())
+    }
+
+    /// Looks at rings and descriptors, or sleeps until something comes, and serves what has come.
+    fn round(&mut self, pace: &mut Pace) -> Result<(), ServerError> {
+        pace.events.clear();
+        pace.rounds = pace.rounds.wrapping_add(1);
+        let busy = self.frozen_until.is_none() && self.serve_rings();
+        // Rings are looked at often, descriptors now and then, and both before the thread sleeps.
+        let awake = busy || pace.last_event.elapsed() < pace.patience.limit();
+        if !awake || pace.rounds.is_multiple_of(LOOK_AT_DESCRIPTORS) {
+            let sleeps = !awake && self.prepare_to_sleep();
+            let timeout = if sleeps { self.timeout() } else { Some(Timespec::default()) };
+            let waited = epoll::wait(&self.epoll, spare_capacity(&mut pace.events), timeout.as_ref());
+            if sleeps {
+                self.wake_up();
+                pace.slept = true;
+            }
+            match waited {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(system("waiting for clients")(errno)),
+            }
+        }
+        if busy || !pace.events.is_empty() {
+            pace.patience = pace.patience.after(!pace.slept);
+            pace.slept = false;
+            pace.last_event = Instant::now();
+        }
+        self.turn(&pace.events);
         Ok(())
     }
 
     /// How long to sleep.
     fn timeout(&self) -> Option<Timespec> {
         let now = self.now();
-        let until = [self.backend.deadline(), self.files.deadline(), self.accept_again, self.frozen_until];
+        let until = [
+            self.backend.deadline(),
+            self.files.deadline(),
+            self.accept_again,
+            self.flush_again,
+            self.frozen_until,
+        ];
         let wait = until.into_iter().flatten().min().map(|next| next.saturating_since(now));
         wait.map(|wait| Timespec {
             tv_sec: wait.as_secs().min(3600) as i64,
@@ -324,6 +362,7 @@ impl Server {
         self.files.expire(now);
         self.run_fabric(now);
         self.refresh_kernel();
+        self.flush_waiting();
         self.flush_ready();
     }
 
@@ -364,7 +403,7 @@ impl Server {
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(errno) => {
                     tracing::warn!("accepting a client: {errno}; trying again soon");
-                    self.accept_again = Some(self.now() + ACCEPT_PAUSE);
+                    self.accept_again = Some(self.now() + DESCRIPTOR_PAUSE);
                     self.watch_listener(epoll::EventFlags::empty());
                     return;
                 }

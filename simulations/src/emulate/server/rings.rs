@@ -1,7 +1,7 @@
 //! Clients whose packets lie in shared memory ([`rsm_preload_protocol::ring`]): no system call while both sides are awake.
 
 use std::io::IoSlice;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rsm_preload_protocol::ring::{Ring, Rings, SLOT_BYTES, SLOTS};
 use rsm_preload_protocol::socket::send;
@@ -9,10 +9,11 @@ use rsm_preload_protocol::{Frame, FrameKind};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-use super::connection::{Connection, Role};
-use super::{BATCH, Server, fd};
+use super::connection::{Connection, Hindrance, Role, send_packet};
+use super::{BATCH, Server};
 
-/// Packets that may lie in a client's socket besides its token. They are far from filling it, so the token always fits.
+/// Packets that may lie in a client's socket besides its token: the files that go along take memory and descriptors for as long
+/// as the client does not read.
 const MAX_IN_SOCKET: u32 = 16;
 
 /// A client's rings.
@@ -23,16 +24,42 @@ pub(super) struct Shared {
     pub(super) file: OwnedFd,
     /// Packets sent by the socket since the ring was last seen empty.
     in_socket: u32,
+    /// Tokens that the client counts on and that did not fit into its socket. Nothing else goes there before them.
+    owed: u32,
 }
 
 impl Shared {
     pub(super) fn new() -> Result<Self, Errno> {
         let (rings, file) = Rings::create()?;
-        Ok(Self { rings, file, in_socket: 0 })
+        Ok(Self { rings, file, in_socket: 0, owed: 0 })
     }
 
     fn written(&self) -> Ring<'_> {
         self.rings.to_emulator()
+    }
+
+    /// Whether another packet may go to the client.
+    fn has_room(&mut self, long: bool) -> bool {
+        let ring = self.rings.to_program();
+        if ring.is_empty() {
+            self.in_socket = 0;
+        }
+        ring.has_room() && !(long && self.in_socket >= MAX_IN_SOCKET)
+    }
+
+    /// Says that the ring is not empty, where that is not said yet.
+    fn announce(&mut self) {
+        self.owed += u32::from(!self.rings.to_program().set_flag(true));
+    }
+
+    /// Sends the tokens that are owed.
+    pub(super) fn pay(&mut self, socket: BorrowedFd<'_>) -> Result<(), Hindrance> {
+        let token = Frame { kind: FrameKind::Token, length: 0 }.encode();
+        while self.owed > 0 {
+            send(socket, &[IoSlice::new(&token)], None, SendFlags::DONTWAIT)?;
+            self.owed -= 1;
+        }
+        Ok(())
     }
 }
 
@@ -108,60 +135,38 @@ impl Server {
         }
     }
 
-    /// A client has rung: it may have taken a token that is still needed, or made room.
+    /// A client has rung: it has taken a token that is still needed, or made room, or written.
     pub(super) fn answer_bell(&mut self, number: u64) {
-        let Some(connection) = self.connections.get(&number) else { return };
-        let Some(shared) = &connection.shared else { return };
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        let Some(shared) = &mut connection.shared else { return };
         let ring = shared.rings.to_program();
-        if !ring.is_empty()
-            && let Err(errno) = announce(connection, ring)
-        {
-            tracing::debug!("sending to client {number}: {errno}");
-            return self.disconnect(number);
+        if !ring.is_empty() && ring.replace_token() {
+            shared.owed += 1;
         }
         self.unblock(number);
     }
 }
 
-/// Puts the token into the client's socket where it is not there.
-fn announce(connection: &Connection, ring: Ring<'_>) -> Result<(), Errno> {
-    if ring.set_flag(true) {
-        return Ok(());
-    }
-    let token = Frame { kind: FrameKind::Token, length: 0 }.encode();
-    let sent = send(fd(connection), &[IoSlice::new(&token)], None, SendFlags::DONTWAIT);
-    // It always fits; if ever not, the client cannot be told any more.
-    sent.map_err(|errno| if errno == Errno::AGAIN { Errno::IO } else { errno })
-}
-
 /// Puts a packet (frame prefix, umad header, message) into the client's ring, and into its socket too when it is longer than a
-/// slot; `AGAIN` when there is no room.
-pub(super) fn put(
-    connection: &mut Connection,
-    packet: &[u8],
-    by_socket: impl Fn(&Connection, &[u8]) -> Result<(), Errno>,
-) -> Result<(), Errno> {
-    let Some(shared) = &mut connection.shared else { return by_socket(connection, packet) };
-    let ring = shared.rings.to_program();
+/// slot. What then is owed to the client is for [`Shared::pay`].
+pub(super) fn put(connection: &mut Connection, packet: &[u8]) -> Result<(), Hindrance> {
+    let socket = connection.socket.as_fd();
+    let Some(shared) = &mut connection.shared else { return send_packet(socket, packet) };
     let message = &packet[Frame::LEN..];
     let long = message.len() > SLOT_BYTES;
-    if ring.is_empty() {
-        shared.in_socket = 0;
-    }
-    let has_room = || ring.has_room() && !(long && shared.in_socket >= MAX_IN_SOCKET);
-    if !has_room() {
-        ring.want_room(true);
-        if !has_room() {
-            return Err(Errno::AGAIN);
+    if !shared.has_room(long) {
+        shared.rings.to_program().want_room(true);
+        // What the client took before it could see this came without a bell.
+        if !shared.has_room(long) {
+            return Err(Hindrance::Ring);
         }
-        ring.want_room(false);
+        shared.rings.to_program().want_room(false);
     }
     if long {
+        send_packet(socket, packet)?;
         shared.in_socket += 1;
-        by_socket(connection, packet)?;
     }
-    let Some(shared) = &connection.shared else { return Ok(()) };
-    let ring = shared.rings.to_program();
-    ring.push(message, long);
-    announce(connection, ring)
+    shared.rings.to_program().push(message, long);
+    shared.announce();
+    Ok(())
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use mad::types::DirectedPath;
 use mad::wire::smp::{NodeInfo, PortInfo, Smp};
 use mad::wire::{Attribute, Method, MgmtClass};
-use rsm_preload_protocol::ring::SLOTS;
+use rsm_preload_protocol::ring::{Rings, SLOTS};
 use rsm_preload_protocol::socket::{ask, ask_for_file, connect_to, memory_file, receive, send};
 use rsm_preload_protocol::umad::{HEADER_LEN, Header, OLD_HEADER_LEN, RegisterAgent};
 use rsm_preload_protocol::{DeviceKind, Frame, FrameKind, Operation, Reply, Request, SOCKET_NAME};
@@ -23,20 +23,20 @@ use crate::generate::{Options, Topology, generate};
 use crate::world::{Config, World};
 
 /// An emulator of a small tree: hosts H0 to H3, switches S1_0, S1_1 and two above.
-struct Bench {
-    emulation: Emulation,
+pub(super) struct Bench {
+    pub(super) emulation: Emulation,
     directory: TempDir,
 }
 
 /// An opened umad descriptor without the preload library.
-struct Client {
-    socket: OwnedFd,
+pub(super) struct Client {
+    pub(super) socket: OwnedFd,
     session: String,
     path: PathBuf,
 }
 
 impl Bench {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let fabric = generate(&Topology::tree(2, 1, 2), &Options::default()).unwrap();
         let backend = EmulatedFabric::new(World::new(&fabric, Config::instant()));
@@ -48,7 +48,7 @@ impl Bench {
         self.directory.path().join(SOCKET_NAME)
     }
 
-    fn connect(&self) -> OwnedFd {
+    pub(super) fn connect(&self) -> OwnedFd {
         connect_to(&self.path(), false, SocketFlags::CLOEXEC).unwrap().0
     }
 
@@ -59,7 +59,7 @@ impl Bench {
     }
 
     /// A descriptor on H0 with one agent for directed-route SMPs.
-    fn client(&self) -> Client {
+    pub(super) fn client(&self) -> Client {
         let (client, reply) = self.open(DeviceKind::Umad, "H0", false);
         assert_eq!(reply, Reply::ok([1]));
         assert_eq!(client.register(MgmtClass::SUBN_DR, 0).errno, 0);
@@ -75,9 +75,19 @@ impl Bench {
 }
 
 impl Client {
-    fn operation(&self, operation: Operation, payload: &[u8]) -> Reply {
+    pub(super) fn operation(&self, operation: Operation, payload: &[u8]) -> Reply {
         let (socket, _) = connect_to(&self.path, false, SocketFlags::CLOEXEC).unwrap();
         ask(socket.as_fd(), &Request::Operation { operation, session: &self.session, payload }).unwrap()
+    }
+
+    /// The client's rings.
+    pub(super) fn rings(&self) -> Rings {
+        let (socket, _) = connect_to(&self.path, false, SocketFlags::CLOEXEC).unwrap();
+        let request =
+            Request::Operation { operation: Operation::Rings, session: &self.session, payload: &[] };
+        let (reply, file) = ask_for_file(socket.as_fd(), &request).unwrap();
+        assert_eq!(reply.errno, 0);
+        Rings::open(&file.unwrap()).unwrap()
     }
 
     fn register(&self, class: MgmtClass, methods: u64) -> Reply {
@@ -89,7 +99,7 @@ impl Client {
     }
 
     /// A directed NodeInfo request to H0's switch, as a program writes it.
-    fn request(tid: u64) -> Vec<u8> {
+    pub(super) fn request(tid: u64) -> Vec<u8> {
         let mut smp = Smp::directed(Method::GET, NodeInfo::ID, 0, &DirectedPath::new(&[1]).unwrap());
         smp.header.transaction_id.set(tid);
         let mut header = Header::zeroed();
@@ -100,7 +110,7 @@ impl Client {
         bytes
     }
 
-    fn send(&self, bytes: &[u8], flags: SendFlags) -> Result<(), Errno> {
+    pub(super) fn send(&self, bytes: &[u8], flags: SendFlags) -> Result<(), Errno> {
         let prefix = Frame { kind: FrameKind::Whole, length: bytes.len() as u32 }.encode();
         send(self.socket.as_fd(), &[IoSlice::new(&prefix), IoSlice::new(bytes)], None, flags)
     }
@@ -115,7 +125,7 @@ impl Client {
     }
 
     /// Whether a request is answered.
-    fn works(&self, tid: u32) -> bool {
+    pub(super) fn works(&self, tid: u32) -> bool {
         self.send(&Self::request(tid.into()), SendFlags::empty()).unwrap();
         self.answer() == Some(tid)
     }
@@ -187,6 +197,62 @@ fn who_spoils_shared_memory_is_cut_off_and_others_are_not_disturbed() {
     }
     assert!(good.works(99));
     assert_eq!(bench.emulation.handle().command("Attached").unwrap().lines().count(), 1, "who left is gone");
+}
+
+/// Who asks something about a descriptor makes the emulator read what that descriptor has written. It read into the buffer
+/// that held the question already, so into none, and took the packet of no bytes for the end of the connection.
+#[test]
+fn a_question_about_a_descriptor_finds_what_that_has_written() {
+    let bench = Bench::start();
+    let client = bench.client();
+    let asking = bench.connect();
+    // Both answers say that the connection that asks is known.
+    assert!(client.works(1) && client.works(2));
+    // While the emulator stands still, the question comes, and the packet after it.
+    bench.emulation.handle().command("Wait 1").unwrap();
+    let question = Request::Operation { operation: Operation::State, session: &client.session, payload: &[] };
+    send(asking.as_fd(), &[IoSlice::new(&question.encode())], None, SendFlags::empty()).unwrap();
+    client.send(&Client::request(3), SendFlags::empty()).unwrap();
+    let mut reply = [0; 64];
+    let (length, _) =
+        receive(asking.as_fd(), &mut [IoSliceMut::new(&mut reply)], RecvFlags::empty()).unwrap();
+    assert_eq!(Reply::decode(&reply[..length]), Some(Reply::ok([0])));
+    assert_eq!(client.answer(), Some(3));
+    assert!(client.works(4));
+}
+
+/// A bell can come while a program takes the last packet and has not yet taken its token: another token would lie there with
+/// nothing to read, and a read of a descriptor that is readable would wait.
+#[test]
+fn a_bell_brings_no_token_that_is_not_missing() {
+    let bench = Bench::start();
+    let (client, other) = (bench.client(), bench.client());
+    let rings = client.rings();
+    let ring = rings.to_program();
+    client.send(&Client::request(1), SendFlags::empty()).unwrap();
+    while !ring.flag() {
+        std::thread::yield_now();
+    }
+    assert!(ring.len() == 1 && ring.set_flag(false));
+    let bell = Frame { kind: FrameKind::Bell, length: 0 }.encode();
+    let ring_bell = || send(client.socket.as_fd(), &[IoSlice::new(&bell)], None, SendFlags::empty()).unwrap();
+    let is_heard = || other.works(1) && other.works(2);
+    ring_bell();
+    assert!(is_heard() && !ring.flag());
+    // The program took the token with a packet that lay behind it.
+    ring.miss_token();
+    ring_bell();
+    assert!(is_heard() && ring.flag());
+    ring.pop();
+    ring.miss_token();
+    ring_bell();
+    assert!(is_heard() && !ring.flag(), "nothing waits");
+    let mut tokens = 0;
+    let mut token = [0; Frame::LEN];
+    while receive(client.socket.as_fd(), &mut [IoSliceMut::new(&mut token)], RecvFlags::DONTWAIT).is_ok() {
+        tokens += 1;
+    }
+    assert_eq!(tokens, 2);
 }
 
 #[test]

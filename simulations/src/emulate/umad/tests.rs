@@ -294,3 +294,23 @@ fn a_reader_that_sleeps_loses_what_is_too_much_and_nothing_else() {
     assert!(read(&mut files, reader).is_some());
     assert_eq!(files.take_ready(), [sleeper, reader]);
 }
+
+/// What comes for a program that never reads is lost once the kernel would lose it, and counted; later it reads what it had.
+#[test]
+fn who_never_reads_holds_no_more_than_the_kernel_keeps() {
+    let mut files = Files::default();
+    let id = files.open(PORT_1);
+    files.register(id, registration(MgmtClass::SUBN_ADM, &[Method::REPORT]), false).unwrap();
+    let address = Address::gsi(7, ServiceLevel(0));
+    for tid in 0..200_010 {
+        files.receive(
+            PORT_1,
+            &Datagram { address, mad: mad(MgmtClass::SUBN_ADM, Method::REPORT, tid) },
+            ms(0),
+        );
+    }
+    assert_eq!(files.statistics(id), (1, 200_000, 10));
+    let tid = |files: &mut Files| read(files, id).map(|(_, bytes)| bytes[8..16].to_vec());
+    assert!((0..200_000_u64).all(|expected| tid(&mut files) == Some(expected.to_be_bytes().to_vec())));
+    assert_eq!(tid(&mut files), None);
+}

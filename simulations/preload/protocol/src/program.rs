@@ -1,29 +1,56 @@
-//! Reads and writes by the rings that a session shares with the emulator ([`rsm_preload_protocol::ring`]).
+//! The program's end of a session: reads and writes by the rings that it shares with the emulator ([`crate::ring`]).
+//!
+//! It lies here and not in the preload library so that the emulator's tests can be programs too: that library's `open`
+//! replaces the C library's in whatever links it.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use rsm_preload_protocol::ring::{Ring, Rings, SLOTS};
-use rsm_preload_protocol::socket::{read_memory_file, receive};
-use rsm_preload_protocol::umad::MAD_LEN;
-use rsm_preload_protocol::{Frame, FrameKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, Result};
-use rustix::net::RecvFlags;
+use rustix::net::{RecvFlags, SendFlags};
 
-use crate::device::{device_error, send_all};
+use crate::ring::{Ring, Rings, SLOTS};
+use crate::socket::{read_memory_file, receive, send};
+use crate::umad::MAD_LEN;
+use crate::{Frame, FrameKind};
 
 /// How long a read that may wait looks at the ring before it sleeps: waking up costs more than this.
 const SPIN: Duration = Duration::from_micros(20);
 /// How long a write waits before it looks again whether the emulator is still there.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
-/// read(2) of a descriptor with rings.
+/// Errors of the socket are those of a device that is gone.
+pub const fn device_error(errno: Errno) -> Errno {
+    match errno {
+        Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN => Errno::IO,
+        errno => errno,
+    }
+}
+
+/// The kernel's device always takes a write; the socket of a descriptor that must not wait may be full for a moment.
 ///
 /// # Errors
-/// As [`crate::device::read`].
+/// As sendmsg(2), `EIO` where the emulator is gone.
+pub fn send_all(fd: BorrowedFd<'_>, parts: &[IoSlice<'_>], file: Option<BorrowedFd<'_>>) -> Result<()> {
+    loop {
+        match send(fd, parts, file, SendFlags::empty()) {
+            Err(Errno::AGAIN) => {
+                rustix::io::retry_on_intr(|| poll(&mut [PollFd::new(&fd, PollFlags::OUT)], None))?;
+            }
+            sent => return sent.map_err(device_error),
+        }
+    }
+}
+
+/// read(2) of a descriptor with rings. A message that comes in a file for which this process has no descriptor left is lost,
+/// as one that a full queue does not take.
+///
+/// # Errors
+/// As the kernel: `EINVAL` when the buffer holds less than header and first segment, `ENOSPC` (with those filled in,
+/// and the message kept) when a longer message does not fit, `EAGAIN`, `EIO` when the device is gone.
 pub fn read(fd: BorrowedFd<'_>, rings: &Rings, buffer: &mut [u8], header_len: usize) -> Result<usize> {
     loop {
         if let Some(read) = try_read(fd, rings, buffer, header_len) {
@@ -85,15 +112,26 @@ fn try_read(
         ring.copy_front(&mut buffer[..first]);
         return Some(Err(Errno::NOSPC));
     };
-    let mut token = false;
     let taken = if front.in_socket {
-        take_from_socket(fd, message, &mut token)
+        take_from_socket(fd, message)
     } else {
         ring.copy_front(message);
-        Ok(())
+        Ok(Taken { token: false, whole: true })
     };
-    let taken = taken.and_then(|()| pop(fd, ring, token));
-    Some(taken.map(|()| front.length))
+    let taken = taken.and_then(|taken| pop(fd, ring, taken.token).map(|()| taken.whole));
+    match taken {
+        Ok(true) => Some(Ok(front.length)),
+        Ok(false) => None,
+        Err(errno) => Some(Err(errno)),
+    }
+}
+
+/// What was taken out of the socket.
+struct Taken {
+    /// The token, which lay before the packet.
+    token: bool,
+    /// Whether the packet could be read. It is out of the socket all the same.
+    whole: bool,
 }
 
 /// Takes the packet out of the ring, and out of the socket the token that belongs to it where it was the last.
@@ -113,7 +151,7 @@ fn pop(fd: BorrowedFd<'_>, ring: Ring<'_>, taken: bool) -> Result<()> {
     }
     ring.pop();
     if token_is_missing {
-        ring.set_flag(false);
+        ring.miss_token();
     }
     if token_is_missing || (ring.wants_room() && ring.len() <= SLOTS / 2 && ring.want_room(false)) {
         ring_bell(fd)?;
@@ -140,7 +178,8 @@ fn take_token(fd: BorrowedFd<'_>) -> Result<()> {
 }
 
 /// Takes the packet that the socket holds; a token that lies before it is taken too.
-fn take_from_socket(fd: BorrowedFd<'_>, message: &mut [u8], token: &mut bool) -> Result<()> {
+fn take_from_socket(fd: BorrowedFd<'_>, message: &mut [u8]) -> Result<Taken> {
+    let mut token = false;
     loop {
         let mut prefix = [0; Frame::LEN];
         let parts = &mut [IoSliceMut::new(&mut prefix), IoSliceMut::new(message)];
@@ -153,11 +192,15 @@ fn take_from_socket(fd: BorrowedFd<'_>, message: &mut [u8], token: &mut bool) ->
             }
             Err(errno) => return Err(device_error(errno)),
         };
-        match Frame::decode(&prefix).ok_or(Errno::IO)?.kind {
-            FrameKind::Token => *token = true,
-            FrameKind::InFile => return read_memory_file(file.ok_or(Errno::IO)?.as_fd(), message),
-            _ => return Ok(()),
-        }
+        let whole = match Frame::decode(&prefix).ok_or(Errno::IO)?.kind {
+            FrameKind::Token => {
+                token = true;
+                continue;
+            }
+            FrameKind::InFile => file.is_some_and(|file| read_memory_file(file.as_fd(), message).is_ok()),
+            FrameKind::Whole | FrameKind::Bell => true,
+        };
+        return Ok(Taken { token, whole });
     }
 }
 
