@@ -12,9 +12,11 @@
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::credit_loop::{self, CreditLoop};
 use super::dependencies::{Dependencies, Lanes};
+use super::fault::{Fault, FaultKind};
+use super::hop::Hop;
 use super::network::{Exit, Network};
-use super::report::{self, CreditLoop, Fault, FaultKind, Hop};
 use crate::fabric::{Destination, SwitchGraph, SwitchIndex};
 use crate::routes::{NO_PORT, Routes};
 
@@ -91,7 +93,7 @@ pub(super) fn check_between(
         faults: FaultKind::ALL.into_iter().map(|kind| (kind, tally.faults[kind as usize])).collect(),
         first_fault: tally.first.take(),
         dependencies: tally.dependencies.len(),
-        credit_loop: report::credit_loop(&network, &lanes, &tally.dependencies),
+        credit_loop: credit_loop::credit_loop(&network, &lanes, &tally.dependencies),
     }
 }
 

@@ -8,9 +8,11 @@
 use rayon::prelude::*;
 
 use super::choices::ChoiceReport;
+use super::credit_loop;
 use super::dependencies::{Dependencies, Lanes};
+use super::fault::{Fault, FaultKind};
+use super::hop::Hop;
 use super::network::{Exit, Network};
-use super::report::{self, Fault, FaultKind, Hop};
 use crate::fabric::{Destination, SwitchGraph, SwitchIndex};
 use crate::routes::Routes;
 
@@ -49,7 +51,7 @@ pub fn check(graph: &SwitchGraph, routes: &Routes, choices: &dyn EntryChoices) -
     }
     report.faults = FaultKind::ALL.into_iter().map(|kind| (kind, faults[kind as usize])).collect();
     report.dependencies = dependencies.len();
-    report.credit_loop = report::credit_loop(&network, &lanes, &dependencies);
+    report.credit_loop = credit_loop::credit_loop(&network, &lanes, &dependencies);
     report
 }
 

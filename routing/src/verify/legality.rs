@@ -15,8 +15,8 @@ use mad::types::Guid;
 use serde::Serialize;
 
 use super::dependencies::{Dependencies, Lanes};
+use super::hop::{Hop, hop};
 use super::network::Network;
-use super::report::{Hop, hop};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::Routes;
 

@@ -9,8 +9,8 @@ use std::fmt;
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::hop::{Hop, hop};
 use super::network::{Exit, Network};
-use super::report::{Hop, hop};
 use crate::fabric::{Destination, SwitchGraph, SwitchIndex};
 use crate::routes::{NO_PORT, Routes};
 

@@ -10,7 +10,7 @@
 use mad::types::Lid;
 
 use super::choices::{self, Choices};
-use super::report::CreditLoop;
+use super::credit_loop::CreditLoop;
 use super::transition::Step;
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::{LFT_BLOCK, LftMatrix, Routes};

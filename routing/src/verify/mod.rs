@@ -13,9 +13,12 @@
 
 mod balance;
 pub mod choices;
+mod credit_loop;
 mod cycle;
 mod dependencies;
 pub mod entries;
+mod fault;
+mod hop;
 pub mod legality;
 pub mod lmc;
 pub mod mixture;
@@ -32,8 +35,11 @@ mod walk;
 use rayon::prelude::*;
 
 pub use balance::{Balance, Tier};
+pub use credit_loop::{Channel, CreditLoop};
+pub use fault::{Fault, FaultKind};
+pub use hop::Hop;
 pub use legality::{IllegalTurn, Legality};
-pub use report::{Channel, Counts, CreditLoop, Fault, FaultKind, Hop, Hops, Report};
+pub use report::{Counts, Hops, Report};
 
 pub use standing::{Standing, check_from};
 

@@ -20,9 +20,10 @@ use mad::types::MulticastLid;
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::credit_loop::{self, CreditLoop};
 use super::dependencies::{Dependencies, Lanes};
+use super::hop::Hop;
 use super::network::{Exit, Network};
-use super::report::{self, CreditLoop, Hop};
 use super::walk_all;
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::multicast::{Member, MulticastTables};
@@ -199,7 +200,7 @@ pub fn check(
     let before = all.len();
     all.merge(&added);
     report.dependencies = all.len() - before;
-    report.credit_loop = report::credit_loop(&network, &lanes, &all);
+    report.credit_loop = credit_loop::credit_loop(&network, &lanes, &all);
     report
 }
 

@@ -2,75 +2,18 @@
 
 use std::fmt;
 
-use mad::types::Guid;
 use serde::Serialize;
 
 use super::Options;
 use super::balance::{self, Balance, Tier};
-use super::cycle::{self, Order};
-use super::dependencies::{Dependencies, Lanes};
+use super::credit_loop::{CreditLoop, loop_of};
+use super::cycle::Order;
+use super::dependencies::Lanes;
+use super::fault::{Fault, FaultKind, fault};
 use super::legality::{self, Legality};
-use super::network::{Exit, Network};
+use super::network::Network;
 use super::walk::Tally;
-use crate::fabric::SwitchIndex;
 use crate::routes::Routes;
-
-/// A kind of fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FaultKind {
-    /// The packet comes back to a switch where it was.
-    Loop,
-    /// A switch has no entry (255) for the LID.
-    Hole,
-    /// The exit port has no link that is up, or the switch has no such port.
-    DeadPort,
-    /// The packet is handed to an end port that does not own the LID.
-    WrongEnd,
-}
-
-impl FaultKind {
-    /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Loop, Self::Hole, Self::DeadPort, Self::WrongEnd];
-
-    /// The word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Loop => "loop",
-            Self::Hole => "hole",
-            Self::DeadPort => "exit without a link",
-            Self::WrongEnd => "delivered to the wrong port",
-        }
-    }
-}
-
-/// A switch on a path and the port by which the packet leaves it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Hop {
-    /// NodeGUID.
-    pub guid: Guid,
-    /// NodeDescription.
-    pub name: String,
-    /// The exit port, 255 for none.
-    pub port: u8,
-}
-
-impl fmt::Display for Hop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\" ({}) port {}", self.name, self.guid, self.port)
-    }
-}
-
-/// The first fault, in order of LID and of the switch where the walk begins.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fault {
-    /// What went wrong.
-    pub kind: FaultKind,
-    /// The LID.
-    pub lid: u16,
-    /// The walk, up to the fault; a loop is shown until it closes.
-    pub path: Vec<Hop>,
-}
 
 /// How many of something were right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -94,33 +37,6 @@ pub struct Hops {
     pub detours: u64,
     /// The hops too many, in sum.
     pub extra: u64,
-}
-
-/// A link in one direction with a VL.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Channel {
-    /// The switch that sends.
-    pub from: Hop,
-    /// The switch that receives, with its port of entry.
-    pub to: Hop,
-    /// VL.
-    pub vl: u8,
-}
-
-/// Channels each of which can wait for the next, and the last for the first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CreditLoop {
-    /// The channels along the cycle.
-    pub channels: Vec<Channel>,
-}
-
-impl fmt::Display for CreditLoop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for channel in &self.channels {
-            write!(f, "{} VL{} -> ", channel.from, channel.vl)?;
-        }
-        f.write_str("back to the first")
-    }
 }
 
 /// The result of a check.
@@ -274,29 +190,6 @@ pub(super) fn make(
     }
 }
 
-pub(super) fn hop(network: &Network<'_>, s: SwitchIndex, port: u8) -> Hop {
-    Hop { guid: network.graph.guid(s), name: network.graph.name(s).into(), port }
-}
-
-fn fault(network: &Network<'_>, routes: &Routes, lid: u16, from: SwitchIndex, kind: FaultKind) -> Fault {
-    let mut path: Vec<Hop> = Vec::new();
-    let mut visited = vec![false; network.graph.switch_count()];
-    let mut at = from;
-    loop {
-        let known = (at as usize) < routes.lfts.switch_count();
-        let port = if known { routes.lfts.row(at).get(usize::from(lid)).copied() } else { None };
-        let port = port.unwrap_or(crate::routes::NO_PORT);
-        path.push(hop(network, at, port));
-        if visited[at as usize] {
-            break;
-        }
-        visited[at as usize] = true;
-        let Exit::Arc(arc) = network.exit(at, port) else { break };
-        at = network.to(arc);
-    }
-    Fault { kind, lid, path }
-}
-
 fn hops(tally: &Tally) -> Hops {
     let sum: u64 = tally.histogram.iter().enumerate().map(|(hops, count)| hops as u64 * count).sum();
     let count: u64 = tally.histogram.iter().sum();
@@ -308,27 +201,4 @@ fn hops(tally: &Tally) -> Hops {
         detours: tally.detours,
         extra: tally.extra_hops,
     }
-}
-
-/// A cycle of channels, in words.
-pub(super) fn credit_loop(
-    network: &Network<'_>,
-    lanes: &Lanes<'_>,
-    dependencies: &Dependencies,
-) -> Option<CreditLoop> {
-    loop_of(network, &cycle::find(network, lanes, dependencies))
-}
-
-/// What a verdict says, in words.
-pub(super) fn loop_of(network: &Network<'_>, order: &Order) -> Option<CreditLoop> {
-    let Order::Cycle(cycle) = order else { return None };
-    let channel = |(arc, vl): (u32, usize)| {
-        let ends = network.graph.all_arcs()[arc as usize];
-        Channel {
-            from: hop(network, network.from[arc as usize], ends.out_port),
-            to: hop(network, ends.to, ends.in_port),
-            vl: vl as u8,
-        }
-    };
-    Some(CreditLoop { channels: cycle.iter().copied().map(channel).collect() })
 }

@@ -1,8 +1,8 @@
 //! Follows every LID of a block from every switch, each stretch once, and adds up what was met.
 
 use super::dependencies::{Dependencies, Lanes};
+use super::fault::FaultKind;
 use super::network::{Exit, Network};
-use super::report::FaultKind;
 use crate::fabric::{Destination, SwitchIndex};
 use crate::routes::{LFT_BLOCK, NO_PORT, Routes};
 

@@ -7,8 +7,8 @@ use crate::fabric::SwitchIndex;
 use crate::multicast::MulticastTables;
 use crate::routes::NO_PORT;
 use crate::verify::dependencies::Lanes;
+use crate::verify::hop::{Hop, hop};
 use crate::verify::network::{Exit, Network};
-use crate::verify::report::{Hop, hop};
 
 /// The copy that is on a link came from no other link.
 const FIRST: u32 = u32::MAX;

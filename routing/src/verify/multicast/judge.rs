@@ -13,7 +13,7 @@ use crate::routes::{LFT_BLOCK, Routes};
 use crate::verify::cycle::{self, Order};
 use crate::verify::dependencies::{Dependencies, Lanes};
 use crate::verify::network::Network;
-use crate::verify::{Standing, report, walk_all};
+use crate::verify::{Standing, credit_loop, walk_all};
 
 /// Unicast traffic between hosts, and the trees that were found to go with it.
 pub struct Judge<'a> {
@@ -80,7 +80,7 @@ impl<'a> Judge<'a> {
             return Ok(());
         }
         let order = cycle::find(&self.network, &self.lanes, &self.dependencies);
-        match report::loop_of(&self.network, &order) {
+        match credit_loop::loop_of(&self.network, &order) {
             None => {
                 self.order = order;
                 Ok(())
