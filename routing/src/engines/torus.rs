@@ -7,9 +7,12 @@
 //!   its packets go the other way round. Where a failed switch leaves a place empty, paths that would have turned there
 //!   turn one switch earlier; the hop after a turn against the order of dimensions takes VLs of its own (VL bit 1). SL bit
 //!   d says that the whole torus' path crosses the dateline of dimension d; switches put a packet on VL bit 0 by the SL bit
-//!   of the dimension that the exit leads along. SLs depend on the places of source and destination only, so none changes
+//!   of the dimension that the exit leads along. SLs depend on the places of source and destination (and the half of the LIDs) only, so none changes
 //!   when something fails, as long as the coordinates stay (seeds with datelines see to that). With 8 VLs, SL bit 3
 //!   is a second level of service: VL bit 2 between switches, VL 1 towards hosts.
+//! - The LIDs of a port take parallel cables in turn, and between opposite places of an even ring the upper half of them goes
+//!   the other way round. More ways there are not: each dimension has to be finished before the next, since a second order
+//!   on the same VLs closes credit loops, and all SL bits that could tell lanes apart mark datelines and the level of service.
 //! - Refuses: other fabrics (says which switch does not fit), rings broken into several pieces, failed switches around which
 //!   no way is left or which leave a credit loop (that is proved; opensm's rule is: one, or several adjacent in the last
 //!   dimension): `nue` routes these.
@@ -24,7 +27,7 @@ mod escape;
 mod seeded;
 
 pub use config::{TorusConfig, TorusDimension, TorusSeed};
-use coordinates::Torus;
+use coordinates::{Half, Torus};
 use rayon::prelude::*;
 
 use super::targets::{Target, Targets};
@@ -123,10 +126,12 @@ fn fill(
     lfts: &mut [u8],
     sls: &mut [u8],
 ) {
-    let step = torus.step(s, target);
-    let sl = torus.datelines(s, target);
+    let of = |half| (torus.step(s, target, half), torus.datelines(s, target, half));
+    let lower = of(Half::Lower);
     for (number, end) in ends {
         for (offset, lid) in (end.lid..end.lid + end.lids).enumerate() {
+            let upper = end.lids > 1 && offset >= usize::from(end.lids / 2);
+            let (step, sl) = if upper { of(Half::Upper) } else { lower };
             let port = match step {
                 Some((axis, forward)) => {
                     let cables = torus.cables(s, axis, forward);

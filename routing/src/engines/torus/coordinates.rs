@@ -22,6 +22,15 @@ pub(super) struct Axis {
     pub closed: bool,
 }
 
+/// Which half of the 2^LMC LIDs of a port a LID is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Half {
+    /// The base LID's; that of ports with one LID.
+    Lower,
+    /// The other.
+    Upper,
+}
+
 /// A torus or mesh.
 #[derive(Debug)]
 pub(super) struct Torus {
@@ -165,16 +174,16 @@ impl Torus {
 
     /// The dimension and direction of the next hop from `s` to `target`: dimension by dimension. Where the place at which a
     /// dimension would be left has no switch, the path goes on towards it as far as there are switches, then turns early
-    /// into a later dimension. `None` when it is there, or nothing leads on.
-    pub(super) fn step(&self, s: SwitchIndex, target: SwitchIndex) -> Option<(usize, bool)> {
+    /// into a later dimension. `None` when it is there, or nothing leads on. `half`: which of two equal ways round a ring.
+    pub(super) fn step(&self, s: SwitchIndex, target: SwitchIndex, half: Half) -> Option<(usize, bool)> {
         let (here, there) = (self.place[s as usize], self.place[target as usize]);
         for axis in (0..self.axes.len()).filter(|axis| here[*axis] != there[*axis]) {
             let mut corner = here;
             corner[axis] = there[axis];
             let forward = if self.at(corner).is_some() {
-                self.forward(axis, here, there[axis])
+                self.forward(axis, here, there[axis], half)
             } else {
-                self.intended(axis, here[axis], there[axis])
+                self.intended(axis, here[axis], there[axis], half)
             };
             if self.next(s, axis, forward).is_some() {
                 return Some((axis, forward));
@@ -184,7 +193,7 @@ impl Torus {
     }
 
     /// The shorter way round; the only one where the ring is open between the two.
-    fn forward(&self, axis: usize, here: Place, there: u16) -> bool {
+    fn forward(&self, axis: usize, here: Place, there: u16, half: Half) -> bool {
         let size = self.axes[axis].size;
         match self.open[axis][self.number(here)] {
             // The ring counted from behind its gap is a line.
@@ -192,29 +201,30 @@ impl Torus {
                 let from_gap = |place: u16| (place + size - (last + 1) % size) % size;
                 from_gap(there) > from_gap(here[axis])
             }
-            None => self.intended(axis, here[axis], there),
+            None => self.intended(axis, here[axis], there, half),
         }
     }
 
     /// The way round of a ring without any break.
-    fn intended(&self, axis: usize, here: u16, there: u16) -> bool {
+    fn intended(&self, axis: usize, here: u16, there: u16, half: Half) -> bool {
         let Axis { size, closed } = self.axes[axis];
         if !closed || size <= 2 {
             return there > here;
         }
         let ahead = (there + size - here) % size;
-        // Ways of equal length are shared between even and odd places.
-        if 2 * ahead == size { here.is_multiple_of(2) } else { 2 * ahead < size }
+        // Ways of equal length are shared between even and odd places, and between the LIDs of a port.
+        let first = here.is_multiple_of(2) == (half == Half::Lower);
+        if 2 * ahead == size { first } else { 2 * ahead < size }
     }
 
     /// SL of the path: bit d when, with nothing broken, it crosses the link between the last and the first place of
     /// dimension d. What breaks does not change it, so clients need not ask again: a broken ring can't lock up by
     /// itself, whatever VLs its packets are on.
-    pub(super) fn datelines(&self, s: SwitchIndex, target: SwitchIndex) -> u8 {
+    pub(super) fn datelines(&self, s: SwitchIndex, target: SwitchIndex, half: Half) -> u8 {
         let (here, there) = (self.place[s as usize], self.place[target as usize]);
         let crosses = |axis: &usize| {
             let (here, there) = (here[*axis], there[*axis]);
-            here != there && self.intended(*axis, here, there) != (there > here)
+            here != there && self.intended(*axis, here, there, half) != (there > here)
         };
         (0..self.axes.len()).filter(crosses).fold(0, |sl, axis| sl | 1 << axis)
     }

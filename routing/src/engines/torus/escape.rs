@@ -4,7 +4,7 @@
 //! Cost: the hops of all pairs of switches with hosts, each a step in a graph of channels that stays free of cycles.
 
 use super::VlBits;
-use super::coordinates::{Place, Torus};
+use super::coordinates::{Half, Place, Torus};
 use crate::engines::acyclic::{Acyclic, Insert};
 use crate::engines::targets::with_hosts;
 use crate::fabric::{SwitchGraph, SwitchIndex};
@@ -34,12 +34,14 @@ pub(super) fn check(graph: &SwitchGraph, torus: &Torus, vls: VlBits) -> Result<(
         ((s * dimensions as u32 + axis as u32) * 2 + u32::from(!forward)) * VLS + u32::from(vl)
     };
     let mut dependencies = Acyclic::new((count * dimensions as u32 * 2 * VLS) as usize);
-    for from in 0..count {
+    let several = graph.destinations().iter().any(|d| d.lmc > 0);
+    let halves = &[Half::Lower, Half::Upper][..if several { 2 } else { 1 }];
+    for (half, from) in halves.iter().flat_map(|half| (0..count).map(move |from| (*half, from))) {
         for to in (0..count).filter(|to| *to != from) {
-            let sl = usize::from(torus.datelines(from, to));
+            let sl = usize::from(torus.datelines(from, to, half));
             let (mut at, mut last, mut hops): (_, Option<(usize, u32)>, _) = (from, None, 0);
             while at != to {
-                let step = torus.step(at, to).filter(|_| hops < count);
+                let step = torus.step(at, to, half).filter(|_| hops < count);
                 let next = step.and_then(|(axis, forward)| torus.next(at, axis, forward));
                 let (Some(step), Some(next)) = (step, next) else {
                     let (a, b) = (graph.describe(from), graph.describe(to));

@@ -93,6 +93,55 @@ fn service_levels_mark_the_datelines_that_a_pair_crosses() {
     assert!(sls.values().all(|sl| *sl < 4) && sls.values().any(|sl| *sl == 3));
 }
 
+/// The halves of a port's LIDs go round an even ring by both ways where these are equal; SLs mark the dateline of the way
+/// taken.
+#[test]
+fn halves_of_the_lids_of_a_port_go_both_ways_round() {
+    for dims in [vec![4, 4], vec![6, 5], vec![6, 4, 3]] {
+        let graph = SwitchGraph::new(&testing::torus(&dims, 1, 1));
+        let report = check_all(&TorusTwoQos, &graph, &input(2));
+        assert_eq!((report.hops.detours, report.vls), (0, 2), "{dims:?}: {report}");
+        let routes = TorusTwoQos.route(&graph, &input(2)).unwrap();
+        let (mut both, mut marked) = (0, 0);
+        for to in graph.destinations().iter().filter(|d| d.host) {
+            for from in (0..graph.switch_count() as u32).filter(|s| *s != to.switch) {
+                let [low, high] = [0, 1].map(|offset| mad::types::Lid::new(to.lid.get() + offset).unwrap());
+                let (mut at, mut there, mut opposite) = (from as usize, to.switch as usize, None);
+                for (axis, size) in dims.iter().enumerate() {
+                    let ahead = (there % size + size - at % size) % size;
+                    if ahead != 0 && opposite.is_none() {
+                        opposite = Some((axis, 2 * ahead == *size));
+                    }
+                    (at, there) = (at / size, there / size);
+                }
+                // The first hop says it: the lower dimensions come first.
+                let exits = [low, high].map(|lid| routes.lfts.port(from, lid));
+                let (axis, opposite) = opposite.unwrap();
+                assert!(exits.iter().all(|port| usize::from(port - 1) / 2 == axis));
+                assert_eq!(exits[0] != exits[1], opposite, "{dims:?}: from {from} to {}", to.switch);
+                both += usize::from(opposite);
+                marked += usize::from(routes.path_sl(from, low) != routes.path_sl(from, high));
+            }
+        }
+        assert!(both > 10 && marked >= both, "{dims:?}: {both}, {marked}");
+    }
+}
+
+/// A failed switch with several LIDs to a port: both halves' ways around are proved.
+#[test]
+fn one_failed_switch_is_gone_around_by_both_halves() {
+    for dims in [vec![4, 5], vec![6, 4], vec![4, 4, 3]] {
+        let whole = testing::torus(&dims, 1, 1);
+        let nodes: Vec<_> = whole.switches().map(|(id, _)| id).collect();
+        for failed in nodes {
+            let mut fabric = whole.clone();
+            fabric.remove_node(failed);
+            let report = check_all(&TorusTwoQos, &SwitchGraph::new(&fabric), &input(4));
+            assert!(report.is_right(), "{dims:?}: {report}");
+        }
+    }
+}
+
 /// Every switch of every torus fails in turn: all others reach one another, no credit loop, and no SL has changed.
 #[test]
 fn one_failed_switch_is_gone_around_and_no_service_level_changes() {
