@@ -3,7 +3,8 @@
 //! topology by `NET=file`. Times are wall and processor time in milliseconds, the best of five (`ROUNDS=n`, and `LOST=n` for
 //! the columns after `lost`); a busy machine changes the second less. The columns after
 //! `lost` are what one lost cable costs from tables in force: new tables, their proof, and the order of writes with the blocks
-//! that differ; `entries` is what that changes. Peak memory is the process's.
+//! that differ; `entries` is what that changes. The cable is the last one between switches without hosts, with `AT=leaf` the last
+//! one of a switch with hosts (or the last of all, where there is none of the kind). Peak memory is the process's.
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 
 #[path = "fabrics/tree.rs"]
@@ -120,8 +121,18 @@ fn main() {
         let mut broken = fabric.clone();
         let between =
             |l: &routing::fabric::Link| [l.a, l.b].iter().all(|end| broken.node(end.node).is_switch());
-        let last = broken.links().copied().filter(between).last().expect("a link between switches");
-        broken.disconnect(last.a);
+        let hosts = |node| {
+            fabric.node(node).numbered_ports().any(|(port, _)| {
+                fabric
+                    .peer(routing::fabric::PortRef { node, port })
+                    .is_some_and(|peer| !fabric.node(peer.node).is_switch())
+            })
+        };
+        let at_leaf = std::env::var("AT").is_ok_and(|at| at == "leaf");
+        let wanted = |l: &routing::fabric::Link| (hosts(l.a.node) || hosts(l.b.node)) == at_leaf;
+        let all: Vec<_> = broken.links().copied().filter(between).collect();
+        let last = all.iter().copied().filter(wanted).last().or_else(|| all.last().copied());
+        broken.disconnect(last.expect("a link between switches").a);
         let broken = Arc::new(SwitchGraph::new(&broken));
         for name in &names {
             let engine = match engines::by_name(name) {
@@ -142,10 +153,13 @@ fn main() {
             };
             let (checked, report) = best(|| verify::check(&graph, &routes, Options::default()));
             assert!(report.reaches_all(), "{report}");
-            let routes = Arc::new(routes);
+            drop(routes);
+            // As in the daemon: the tables in force are those that the engine goes on from.
             let chain = [name.as_str(), NO_FALLBACK];
-            let chained = engines::route_chain_from(&chain, &graph, &input, None).ok();
-            let basis = chained.and_then(|chained| chained.standing);
+            let Ok(chained) = engines::route_chain_from(&chain, &graph, &input, None) else {
+                return println!("{name} routes no more");
+            };
+            let (routes, basis) = (Arc::new(chained.routes), chained.standing);
             let (_, proof) = verify::check_from(&graph, &routes, Options::default(), None);
             let lost = number("LOST").or_else(|| number("ROUNDS")).unwrap_or(5);
             let (tables, again) = best_of(lost, || {

@@ -86,6 +86,19 @@ impl LftMatrix {
         matches!(rows, (Some(mine), Some(theirs)) if Arc::ptr_eq(mine, theirs))
     }
 
+    /// The blocks of a row that differ from those of the same row of other tables of the same stride; none where the row is shared.
+    pub fn differing_blocks(&self, switch: SwitchIndex, other: &Self) -> impl Iterator<Item = usize> {
+        /// Blocks that are compared at once: most are equal.
+        const TOGETHER: usize = 16;
+        let shared = self.shares_row(switch, other);
+        let rows = if shared { (&[][..], &[][..]) } else { (self.row(switch), other.row(switch)) };
+        let parts = rows.0.chunks(TOGETHER * LFT_BLOCK).zip(rows.1.chunks(TOGETHER * LFT_BLOCK));
+        parts.enumerate().filter(|(_, (mine, theirs))| mine != theirs).flat_map(|(part, (mine, theirs))| {
+            let blocks = mine.chunks(LFT_BLOCK).zip(theirs.chunks(LFT_BLOCK)).enumerate();
+            blocks.filter(|(_, (a, b))| a != b).map(move |(block, _)| part * TOGETHER + block)
+        })
+    }
+
     /// The exit port of `switch` for `lid`; [`NO_PORT`] beyond the table.
     pub fn port(&self, switch: SwitchIndex, lid: Lid) -> u8 {
         self.row(switch).get(lid.index()).copied().unwrap_or(NO_PORT)

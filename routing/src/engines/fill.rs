@@ -4,13 +4,15 @@
 //! so every entry depends on its own switch and target only, rows are independent. Where all choices are up-links of a
 //! regular tree, the number is taken modulo the slots of the tree as it was meant ([`super::slots`]), and only LIDs whose
 //! slot is not among the choices are spread by a hash: one failed link changes few entries. Where the operator orders a
-//! switch's ports, the choices are numbered in that order and there are no slots. Cost: one step an entry, a
-//! look-up only where many rows deal by one [`Patterns`].
+//! switch's ports, the choices are numbered in that order and there are no slots. The LIDs of switches themselves, which carry
+//! next to no traffic, go by the arc of number r + s + o or the first after it that is a choice: there are many equal ways to
+//! them, and one that is lost moves only what went over it. Cost: one step an entry, a look-up only where many rows deal by one [`Patterns`].
 
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::deal::places;
 use super::next_hops::{NextHops, RowChoices, TARGETS};
 use super::patterns::Patterns;
 use super::targets::{Target, Targets};
@@ -87,6 +89,9 @@ pub(crate) fn refill(
             if bits != 0 {
                 filler.block(*block, bits, Arc::make_mut(changed.get_or_insert_with(|| row.into())));
             }
+        }
+        for (block, bits) in new.hops.changes(s) {
+            filler.block(block, bits, Arc::make_mut(changed.get_or_insert_with(|| row.into())));
         }
         changed
     });
@@ -204,12 +209,39 @@ impl<'a> Filler<'a> {
                     .zip(places)
                     .for_each(|(entry, place)| *entry = table[usize::from(*place)]);
             }
-            _ => {
-                let slots = if self.slot_ports.is_empty() { &self.ports } else { &self.slot_ports };
-                spread(self.targets.of(target), self.digit, slots, &self.ports, row);
+            _ if self.slot_ports.is_empty() => {
+                spread(self.targets.of(target), self.digit, &self.ports, &self.ports, row);
+                self.own_lids(target, row);
+            }
+            _ => spread(self.targets.of(target), self.digit, &self.slot_ports, &self.ports, row),
+        }
+    }
+
+    /// Deals the LIDs of a switch itself so that a choice that is lost moves what it had only.
+    fn own_lids(&self, target: SwitchIndex, row: &mut [u8]) {
+        let narrowed =
+            self.ports.len() != self.last.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+        if narrowed || self.targets.port_order.contains_key(&self.switch) {
+            return;
+        }
+        let arcs = self.graph.arcs(self.switch).len() as u32;
+        for own in self.targets.of(target).iter().filter(|own| own.port == 0) {
+            let lids = usize::from(own.lid)..usize::from(own.lid) + usize::from(own.lids);
+            for (lid, offset) in lids.zip(0..) {
+                let from = own.rank.wrapping_add(self.switch).wrapping_add(offset) % arcs;
+                row[lid] = self.ports[place_from(&self.last, from)];
             }
         }
     }
+}
+
+/// The place among the members of a set of the first that is `from` or more, or of the first of all.
+fn place_from(set: &[u64; 4], from: u32) -> usize {
+    let (word, bit) = (from as usize / 64, from % 64);
+    let below: u32 = set[..word].iter().map(|w| w.count_ones()).sum::<u32>()
+        + (set[word] & ((1_u64 << bit) - 1)).count_ones();
+    let all: u32 = set.iter().map(|w| w.count_ones()).sum();
+    if below == all { 0 } else { below as usize }
 }
 
 /// The slots with those taken out that are no choice; empty when a choice has no slot.
@@ -227,35 +259,6 @@ fn spread(targets: &[Target], digit: (u32, u32), slots: &[u8], ports: &[u8], row
         let port = slots[place];
         row[usize::from(lid)] = if port == NO_PORT { ports[hash(rank, lid) % ports.len()] } else { port };
     });
-}
-
-/// Calls `take` for each LID of `targets` with its rank and its place among `count` choices, 1 or more.
-pub(super) fn places(
-    targets: &[Target],
-    (divider, shift): (u32, u32),
-    count: usize,
-    mut take: impl FnMut(u16, u32, usize),
-) {
-    // Ranks on one leaf follow one another, so that division is needed for the first only; no rank follows the first value.
-    let (mut rank, mut rest, mut index) = (u32::MAX - 1, 0, 0);
-    for target in targets {
-        if target.rank == rank.wrapping_add(1) {
-            rest += 1;
-            if rest == divider {
-                rest = 0;
-                index = if index + 1 == count { 0 } else { index + 1 };
-            }
-        } else {
-            rest = target.rank % divider;
-            index = (target.rank / divider).wrapping_add(shift) as usize % count;
-        }
-        rank = target.rank;
-        let mut place = index;
-        for lid in target.lid..target.lid + target.lids {
-            take(lid, rank, place);
-            place = if place + 1 == count { 0 } else { place + 1 };
-        }
-    }
 }
 
 /// A number that looks random, the same for the same seed, switch and LID (the finaliser of SplitMix64).

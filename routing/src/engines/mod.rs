@@ -5,6 +5,7 @@ mod acyclic;
 #[cfg(test)]
 mod agreement;
 mod best_arcs;
+mod deal;
 mod dor;
 mod dragonfly;
 mod file;

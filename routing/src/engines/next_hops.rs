@@ -3,12 +3,16 @@
 //!
 //! A breadth-first search from 64 target switches at once, one bit each ("multi-source BFS", Then et al., VLDB 2014),
 //! over the reversed arcs. Cost: levels · arcs · switches / 64 word operations; memory: one bit for each (arc, target).
+//! After links were lost blocks are taken over from an earlier search, changed where few ways are longer ([`longer`]).
+
+mod longer;
 
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::fabric::{LinkChange, SwitchGraph, SwitchIndex};
+use longer::Changes;
 
 /// Target switches that are searched together.
 pub(crate) const TARGETS: usize = 64;
@@ -51,8 +55,10 @@ impl Phase {
 pub(crate) struct NextHops {
     blocks: Vec<Block>,
     rule: Rule,
-    /// Blocks that were searched, the others being those of an earlier search.
+    /// Blocks that were searched, the others being those of an earlier search, changed by `changes`.
     searched: Vec<usize>,
+    /// Switches, each with a block and those of its targets for which the best arcs are others than in the earlier search; sorted.
+    changes: Vec<(SwitchIndex, u32, u64)>,
 }
 
 /// What was found for 64 targets; a later search that finds the same shares it.
@@ -112,9 +118,17 @@ impl NextHops {
         self.blocks.len()
     }
 
-    /// Blocks that may differ from those of the earlier search, apart from the arcs of switches that lost one.
+    /// Blocks that may differ from those of the earlier search everywhere, not only as [`NextHops::changes`] says.
     pub(crate) fn searched(&self) -> &[usize] {
         &self.searched
+    }
+
+    /// What differs in the other blocks, apart from the arcs of switches that lost one: blocks, each with the targets for which
+    /// the best arcs of a switch do.
+    pub(crate) fn changes(&self, s: SwitchIndex) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let first = self.changes.partition_point(|(of, ..)| *of < s);
+        let of_switch = self.changes[first..].iter().take_while(move |(of, ..)| *of == s);
+        of_switch.map(|(_, block, targets)| (*block as usize, *targets))
     }
 
     /// Shortest paths over all arcs; `weights` (1 to 255, by arc number) in place of 1 for each hop.
@@ -163,22 +177,32 @@ impl NextHops {
         let rule = Rule { turns, weights, phases: phases.to_vec() };
         let earlier = earlier.filter(|earlier| earlier.holds_for(&rule));
         let numbers = earlier.map(|earlier| earlier.numbers()).unwrap_or_default();
-        let found: Vec<(Block, bool)> = (0..blocks)
+        let found: Vec<(Block, Option<Changes>)> = (0..blocks)
             .into_par_iter()
             .map(|block| {
-                if let Some(known) = earlier.and_then(|earlier| earlier.take_over(block, &numbers)) {
-                    return (known, false);
+                let known = earlier.and_then(|earlier| earlier.take_over(block, (graph, &rule), &numbers));
+                if let Some((known, changes)) = known {
+                    return (known, Some(changes));
                 }
                 let (mut masks, mut illegal) = (vec![0; arcs], vec![0; switches]);
                 let parts = (&mut masks[..], &mut illegal[..]);
                 Search { graph, rule: &rule, masks: parts.0, illegal: parts.1, levels: Vec::new() }
                     .run(block);
-                (Block { masks: masks.into(), illegal: illegal.into(), numbers: None }, true)
+                (Block { masks: masks.into(), illegal: illegal.into(), numbers: None }, None)
             })
             .collect();
-        let searched =
-            found.iter().enumerate().filter_map(|(block, (_, new))| new.then_some(block)).collect();
-        Self { blocks: found.into_iter().map(|(block, _)| block).collect(), rule, searched }
+        let mut hops = Self { blocks: Vec::new(), rule, searched: Vec::new(), changes: Vec::new() };
+        for (number, (block, changes)) in found.into_iter().enumerate() {
+            hops.blocks.push(block);
+            match changes {
+                Some(changes) => {
+                    hops.changes.extend(changes.into_iter().map(|(s, bits)| (s, number as u32, bits)))
+                }
+                None => hops.searched.push(number),
+            }
+        }
+        hops.changes.sort_unstable();
+        hops
     }
 
     /// The first pair of switches, both marked in `of`, that only an illegal path joins.
@@ -225,20 +249,29 @@ impl Earlier<'_> {
         all
     }
 
-    /// Takes a block over, if no switch has lost its last best arc to any of its targets: then all distances are as before,
-    /// and with them what is best. `None` when it has to be searched.
-    fn take_over(&self, block: usize, numbers: &[(Numbers, Numbers)]) -> Option<Block> {
+    /// Takes a block over. Where no switch has lost its last best arc to any of its targets, all distances are as before, and with
+    /// them what is best; else it is changed, with what that changes. `None` when it has to be searched.
+    fn take_over(
+        &self,
+        block: usize,
+        (graph, rule): (&SwitchGraph, &Rule),
+        numbers: &[(Numbers, Numbers)],
+    ) -> Option<(Block, Changes)> {
         let (old, links) = (&self.hops.blocks[block], self.links);
-        let lost_all = links.lost.iter().any(|(s, arc)| {
+        let (_, numbers) = numbers.iter().find(|(known, _)| is_same(known, &old.numbers))?;
+        let mut cut_off = Changes::default();
+        for (s, arc) in &links.lost {
             let lost = old.mask(*arc as usize);
             let left = links.kept_of(*s).fold(0, |left, arc| left | old.mask(arc as usize));
-            lost & !left != 0
-        });
-        if lost_all {
-            return None;
+            if lost & !left != 0 {
+                *cut_off.entry(*s).or_default() |= lost & !left;
+            }
         }
-        let (_, numbers) = numbers.iter().find(|(known, _)| is_same(known, &old.numbers))?;
-        Some(Block { numbers: numbers.clone(), ..old.clone() })
+        if cut_off.is_empty() {
+            return Some((Block { numbers: numbers.clone(), ..old.clone() }, cut_off));
+        }
+        let cut_off: Vec<(SwitchIndex, u64)> = cut_off.into_iter().collect();
+        longer::patch(old, (block * TARGETS) as SwitchIndex, (graph, rule, numbers), &cut_off)
     }
 }
 
@@ -494,6 +527,77 @@ mod tests {
                 assert_eq!(*set, expected, "target {bit} of {masks:x?}");
             }
         }
+    }
+
+    /// Cables go one after another; best arcs and illegal pairs are those of a search from nothing after each, most of the time
+    /// without one.
+    #[test]
+    fn b24_blocks_changed_after_a_lost_cable_are_those_of_a_search() {
+        use rand::seq::IndexedRandom;
+
+        use crate::engines::testing::random_fabrics;
+        use crate::fabric::testing;
+
+        let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(5);
+        println!("SEED={seed}");
+        let mut random = rand_pcg::Pcg64Mcg::new(seed);
+        let (mut changed, mut searched) = (0, 0);
+        let large = ("tree of 96 switches".to_owned(), testing::fat_tree(&[4, 6, 8], &[1, 4, 4], 0));
+        for (name, mut fabric) in random_fabrics().into_iter().chain([large]) {
+            let mut before: Vec<(SwitchGraph, NextHops)> = Vec::new();
+            for step in 0..5 {
+                let graph = SwitchGraph::new(&fabric);
+                let turn = |arc: usize| {
+                    let from = graph.offsets().partition_point(|first| *first as usize <= arc) as u32 - 1;
+                    if graph.all_arcs()[arc].to < from { Turn::Up } else { Turn::Down }
+                };
+                let find = |earlier: Option<(&SwitchGraph, &NextHops)>, up_down: bool| {
+                    let links = earlier.and_then(|(old, _)| LinkChange::between(old, &graph));
+                    let earlier = earlier.zip(links.as_ref());
+                    let earlier = earlier.map(|((_, hops), links)| Earlier { hops, links });
+                    match up_down {
+                        true => NextHops::up_down(&graph, &turn, earlier),
+                        false => NextHops::shortest(&graph, None, earlier),
+                    }
+                };
+                let mut now = Vec::new();
+                for (number, up_down) in [false, true].into_iter().enumerate() {
+                    let known = before.get(number).map(|(graph, hops)| (graph, hops));
+                    let (fresh, next) = (find(None, up_down), find(known, up_down));
+                    for block in 0..fresh.blocks() {
+                        for arc in 0..graph.all_arcs().len() {
+                            assert_eq!(next.mask(block, arc), fresh.mask(block, arc), "{name}, step {step}");
+                        }
+                        assert_eq!(
+                            next.blocks[block].illegal, fresh.blocks[block].illegal,
+                            "{name}, step {step}"
+                        );
+                    }
+                    if let Some((old_graph, old)) = known {
+                        searched += next.searched.len();
+                        changed += usize::from(!next.changes.is_empty());
+                        let links = LinkChange::between(old_graph, &graph).unwrap();
+                        for s in (0..graph.switch_count() as u32).filter(|s| !links.touches(*s)) {
+                            for block in (0..next.blocks()).filter(|block| !next.searched.contains(block)) {
+                                let row = RowChoices::new(&graph, &next, s);
+                                let told =
+                                    next.changes(s).find(|(of, _)| *of == block).map_or(0, |(_, bits)| bits);
+                                let differing = row.differing(block, old, old_graph.offsets()[s as usize]);
+                                assert_eq!(differing & !told, 0, "{name}, step {step}: all is told");
+                            }
+                        }
+                    }
+                    now.push((graph.clone(), next));
+                }
+                before = now;
+                let between = |l: &&crate::fabric::Link| {
+                    fabric.node(l.a.node).is_switch() && fabric.node(l.b.node).is_switch()
+                };
+                let links: Vec<crate::fabric::Link> = fabric.links().filter(between).copied().collect();
+                fabric.disconnect(links.choose(&mut random).unwrap().a);
+            }
+        }
+        assert!(changed > 3 * searched && changed > 20, "{changed} changed, {searched} searched");
     }
 
     #[test]

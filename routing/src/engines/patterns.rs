@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::fill::places;
+use super::deal::places;
 use super::targets::Targets;
 use crate::fabric::{SwitchGraph, SwitchIndex};
 

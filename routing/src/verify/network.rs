@@ -111,6 +111,31 @@ impl<'a> Network<'a> {
         hops
     }
 
+    /// Hops between up to 64 switches and all others, for all of them at once.
+    pub(super) fn hops_from_many(&self, sources: &[SwitchIndex]) -> ManyHops {
+        let all = u64::MAX >> (64 - sources.len().clamp(1, 64));
+        let mut seen = vec![0; self.graph.switch_count()];
+        for (bit, s) in sources.iter().take(64).enumerate() {
+            seen[*s as usize] |= 1 << bit;
+        }
+        let mut levels = vec![seen.clone()];
+        while let Some(last) = levels.last() {
+            let mut next = vec![0; seen.len()];
+            let mut any = false;
+            for (s, next) in (0..).zip(&mut next).filter(|(s, _)| seen[*s as usize] != all) {
+                let arcs = self.graph.arcs(s);
+                *next = arcs.iter().fold(0, |found, arc| found | last[arc.to as usize]) & !seen[s as usize];
+                any |= *next != 0;
+            }
+            if !any {
+                break;
+            }
+            seen.iter_mut().zip(&next).for_each(|(seen, next)| *seen |= next);
+            levels.push(next);
+        }
+        ManyHops { levels, whole: seen.iter().all(|seen| *seen == all) }
+    }
+
     /// Hops from every switch to `target`, `u16::MAX` where there is no path, and in `queue` the switches that have one in
     /// order of rising hops. Links are taken to work both ways.
     pub(super) fn distances(&self, target: SwitchIndex, distance: &mut Vec<u16>, queue: &mut Vec<u32>) {
@@ -160,5 +185,28 @@ impl<'a> Network<'a> {
             }
             begin = end;
         }
+    }
+}
+
+/// What [`Network::hops_from_many`] found.
+pub(super) struct ManyHops {
+    /// By hops and switch the sources, as bits of their places, from which it is as many hops.
+    levels: Vec<Vec<u64>>,
+    /// Whether each source reaches all switches.
+    pub whole: bool,
+}
+
+impl ManyHops {
+    /// Hops between a switch and the source at a place; `u16::MAX` where there is no path.
+    pub(super) fn hops(&self, source: usize, s: SwitchIndex) -> u16 {
+        let level = self.levels.iter().position(|level| level[s as usize] >> source & 1 == 1);
+        level.map_or(u16::MAX, |hops| hops as u16)
+    }
+
+    /// The sources, as bits of their places, from which a switch is not as far as in `other`.
+    pub(super) fn differing(&self, other: &Self, s: SwitchIndex) -> u64 {
+        let level = |all: &Self, hops: usize| all.levels.get(hops).map_or(0, |level| level[s as usize]);
+        let most = self.levels.len().max(other.levels.len());
+        (0..most).fold(0, |bits, hops| bits | (level(self, hops) ^ level(other, hops)))
     }
 }

@@ -8,14 +8,14 @@
 //! Detours also change where the fewest hops to a target do. When links go or come, these are the same for all targets to
 //! which they are the same from the ends of these links; for the other targets they are measured again.
 //!
-//! Cost: a comparison of the rows that changed, two breadth-first searches for each end of a link and each target farther or
-//! nearer than before, and for each changed entry the old way, the new way and the links of those that send through it.
+//! Cost: a comparison of the rows that changed, two breadth-first searches for the ends of links and for every 64 targets that
+//! are farther or nearer than before, and for each changed entry the old way, the new way and the links of those that send through it.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::dependencies::Dependencies;
-use super::network::{Exit, Network};
+use super::network::{Exit, ManyHops, Network};
 use super::walk::{HISTOGRAM, Tally};
 use crate::fabric::{Destination, LinkChange, SwitchIndex};
 use crate::routes::{LFT_BLOCK, LftMatrix, NO_PORT};
@@ -95,8 +95,22 @@ fn not_in<'a>(known: &Dependencies, found: impl Iterator<Item = &'a (u32, u32)>)
     new
 }
 
-/// Fewest hops, old and new, from the switches where they differ.
-type Farther = FxHashMap<SwitchIndex, Vec<(SwitchIndex, u16, u16)>>;
+/// Where fewest hops changed.
+#[derive(Default)]
+struct Farther {
+    /// By target switch, from where they differ: old and new.
+    by_target: FxHashMap<SwitchIndex, Vec<(SwitchIndex, u16, u16)>>,
+    /// These targets' fewest hops now: number of the measurement and place in it.
+    measured: FxHashMap<SwitchIndex, (usize, usize)>,
+    now: Vec<ManyHops>,
+}
+
+impl Farther {
+    /// From where the fewest hops to a target differ.
+    fn from(&self, target: SwitchIndex) -> &[(SwitchIndex, u16, u16)] {
+        self.by_target.get(&target).map_or(&[], |farther| &farther[..])
+    }
+}
 
 /// The difference that new tables and links make; `None` when something does not arrive, or is not connected, in either.
 pub(super) fn difference(pair: Pair<'_>) -> Option<Difference> {
@@ -106,7 +120,7 @@ pub(super) fn difference(pair: Pair<'_>) -> Option<Difference> {
     let mut jobs: Vec<(u16, &[(u16, SwitchIndex)])> =
         changed.chunk_by(|a, b| a.0 == b.0).map(|entries| (entries[0].0, entries)).collect();
     let known: rustc_hash::FxHashSet<u16> = jobs.iter().map(|(lid, _)| *lid).collect();
-    let owners = pair.new.graph.destinations().iter().filter(|d| farther.contains_key(&d.switch));
+    let owners = pair.new.graph.destinations().iter().filter(|d| farther.by_target.contains_key(&d.switch));
     jobs.extend(
         owners.flat_map(Destination::lids).filter(|lid| !known.contains(lid)).map(|lid| (lid, &[][..])),
     );
@@ -127,10 +141,10 @@ fn changed_entries(pair: &Pair<'_>) -> Vec<(u16, SwitchIndex)> {
         .collect();
     let differing = rows.par_iter().flat_map_iter(|s| {
         let (old, new) = (pair.old_lfts.row(*s), pair.new_lfts.row(*s));
-        let blocks = old.chunks_exact(LFT_BLOCK).zip(new.chunks_exact(LFT_BLOCK)).enumerate();
-        blocks.filter(|(_, (old, new))| old != new).flat_map(move |(block, (old, new))| {
-            let pairs = old.iter().zip(new).enumerate().filter(|(_, (a, b))| a != b);
-            pairs.map(move |(i, _)| ((block * LFT_BLOCK + i) as u16, *s))
+        let blocks = pair.new_lfts.differing_blocks(*s, pair.old_lfts);
+        blocks.flat_map(move |block| {
+            let lids = block * LFT_BLOCK..(block + 1) * LFT_BLOCK;
+            lids.filter(|lid| old[*lid] != new[*lid]).map(move |lid| (lid as u16, *s))
         })
     });
     let mut changed: Vec<(u16, SwitchIndex)> = differing.collect();
@@ -144,7 +158,7 @@ fn changed_entries(pair: &Pair<'_>) -> Vec<(u16, SwitchIndex)> {
     changed
 }
 
-/// By target switch, from where the fewest hops to it changed; `None` when the fabric is not in one piece.
+/// From where the fewest hops to which switch changed; `None` when the fabric is not in one piece.
 ///
 /// Where they are the same from all ends of links that went or came, they are the same from everywhere: a shortest way up to
 /// the first link that is gone, and on from there by what is as short, is as short as before; and the other way round.
@@ -153,17 +167,35 @@ fn farther(pair: &Pair<'_>) -> Option<Farther> {
         pair.links.lost.iter().chain(&pair.links.added).map(|(s, _)| *s).collect();
     ends.sort_unstable();
     ends.dedup();
-    let differing = |from: &SwitchIndex| {
-        let (old, new) = (pair.old.hops_from(&[*from]), pair.new.hops_from(&[*from]));
-        let whole = old.iter().chain(&new).all(|hops| *hops != u16::MAX);
-        let pairs = (0..).zip(old.into_iter().zip(new));
-        whole.then(|| pairs.filter(|(_, (a, b))| a != b).map(|(to, hops)| (to, hops.0, hops.1)).collect())
+    let measure = |sources: &[SwitchIndex]| {
+        let (old, new) =
+            rayon::join(|| pair.old.hops_from_many(sources), || pair.new.hops_from_many(sources));
+        (old.whole && new.whole).then_some((old, new))
     };
-    let from_ends: Option<Vec<Vec<(SwitchIndex, u16, u16)>>> = ends.par_iter().map(differing).collect();
-    let mut targets: Vec<SwitchIndex> = from_ends?.into_iter().flatten().map(|(to, ..)| to).collect();
+    let switches = 0..pair.new.graph.switch_count() as SwitchIndex;
+    let mut targets: Vec<SwitchIndex> = Vec::new();
+    for ends in ends.chunks(64) {
+        let (old, new) = measure(ends)?;
+        targets.extend(switches.clone().filter(|s| new.differing(&old, *s) != 0));
+    }
     targets.sort_unstable();
     targets.dedup();
-    targets.par_iter().map(|target| Some((*target, differing(target)?))).collect()
+    let mut farther = Farther::default();
+    for (number, targets) in targets.chunks(64).enumerate() {
+        let (old, new) = measure(targets)?;
+        for s in switches.clone() {
+            let mut differing = new.differing(&old, s);
+            while differing != 0 {
+                let place = differing.trailing_zeros() as usize;
+                differing &= differing - 1;
+                let hops = (s, old.hops(place, s), new.hops(place, s));
+                farther.by_target.entry(targets[place]).or_default().push(hops);
+            }
+        }
+        farther.measured.extend(targets.iter().enumerate().map(|(place, s)| (*s, (number, place))));
+        farther.now.push(new);
+    }
+    Some(farther)
 }
 
 /// Somebody who sends through a changed switch.
@@ -232,12 +264,10 @@ impl<'a> Rewalk<'a> {
         for (_, s) in changed {
             self.changed_switch(lid, *s, owner)?;
         }
-        if let Some(farther) = self.farther.get(&owner.switch) {
-            for (s, before, after) in farther {
-                let [old, new] = [false, true].map(|new| self.follow(lid, *s, owner, new));
-                self.count_detour(old?, *before, -1);
-                self.count_detour(new?, *after, 1);
-            }
+        for (s, before, after) in self.farther.from(owner.switch) {
+            let [old, new] = [false, true].map(|new| self.follow(lid, *s, owner, new));
+            self.count_detour(old?, *before, -1);
+            self.count_detour(new?, *after, 1);
         }
         Some(())
     }
@@ -330,8 +360,9 @@ impl<'a> Rewalk<'a> {
 
     /// All who send through a changed switch need `after` hops from there in place of `before`.
     fn count_hops(&mut self, before: u16, after: u16, owner: &Destination) {
-        let farther: &[_] = self.farther.get(&owner.switch).map_or(&[], |farther| &farther[..]);
-        if self.distance_of != owner.switch {
+        let farther = self.farther.from(owner.switch);
+        let measured = self.farther.measured.get(&owner.switch);
+        if measured.is_none() && self.distance_of != owner.switch {
             self.distance = self.pair.new.hops_from(&[owner.switch]);
             self.distance_of = owner.switch;
         }
@@ -348,7 +379,11 @@ impl<'a> Rewalk<'a> {
                 }
                 // Those whose fewest hops changed too are counted with these.
                 if !farther.iter().any(|(s, ..)| *s == switch) {
-                    self.count_detour(hops, self.distance[switch as usize], sign);
+                    let fewest = match measured {
+                        Some((number, place)) => self.farther.now[*number].hops(*place, switch),
+                        None => self.distance[switch as usize],
+                    };
+                    self.count_detour(hops, fewest, sign);
                 }
             }
         }

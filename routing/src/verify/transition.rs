@@ -79,7 +79,7 @@ pub fn check(graph: &SwitchGraph, old: &LftMatrix, new: &LftMatrix) -> Change {
         change.blocks += column.switches.len();
         change.loops.extend(part.loops);
         change.cuts.extend(part.cuts);
-        column.switches.iter().for_each(|s| switches[*s as usize] = true);
+        column.switches.iter().for_each(|(s, _)| switches[*s as usize] = true);
     }
     change.switches = switches.into_iter().filter(|s| *s).count();
     change
@@ -111,10 +111,23 @@ pub fn plan(graph: &SwitchGraph, old: &LftMatrix, new: &LftMatrix) -> Vec<Step> 
     steps
 }
 
-/// A block number and the switches where that block differs.
+/// A block number and the switches where that block differs, each with those of its LIDs that do.
 struct Column {
     block: u16,
-    switches: Vec<SwitchIndex>,
+    switches: Vec<(SwitchIndex, u64)>,
+}
+
+impl Column {
+    /// The LIDs that differ on some switch, each with its bit.
+    fn lids(&self) -> impl Iterator<Item = (u32, usize)> + use<> {
+        let first = usize::from(self.block) * LFT_BLOCK;
+        let mut left = self.switches.iter().fold(0, |all, (_, lids)| all | lids);
+        std::iter::from_fn(move || {
+            let bit = (left != 0).then(|| left.trailing_zeros())?;
+            left &= left - 1;
+            Some((bit, first + bit as usize))
+        })
+    }
 }
 
 fn entry(tables: &LftMatrix, switch: SwitchIndex, lid: usize) -> u8 {
@@ -133,25 +146,34 @@ fn changed_columns(graph: &SwitchGraph, old: &LftMatrix, new: &LftMatrix) -> Vec
         let row = if known { tables.row(s) } else { &[] };
         row.get(block * LFT_BLOCK..(block + 1) * LFT_BLOCK).unwrap_or(&NONE)
     }
-    let differing: Vec<Vec<u16>> = (0..graph.switch_count() as u32)
+    let differing: Vec<Vec<(u16, u64)>> = (0..graph.switch_count() as u32)
         .into_par_iter()
         .map(|s| {
-            if new.shares_row(s, old) {
-                return Vec::new();
-            }
-            let differs = |b: &usize| block_of(old, s, *b) != block_of(new, s, *b);
-            (0..blocks).filter(differs).map(|b| b as u16).collect()
+            let both = (s as usize) < old.switch_count().min(new.switch_count());
+            let blocks: Vec<usize> = if both && old.stride() == new.stride() {
+                new.differing_blocks(s, old).collect()
+            } else {
+                (0..blocks).filter(|b| block_of(old, s, *b) != block_of(new, s, *b)).collect()
+            };
+            let bits = |b: usize| differing_bits(block_of(old, s, b), block_of(new, s, b));
+            blocks.into_iter().map(|b| (b as u16, bits(b))).collect()
         })
         .collect();
     let mut columns: Vec<Column> =
         (0..blocks).map(|block| Column { block: block as u16, switches: Vec::new() }).collect();
     for (s, blocks) in differing.into_iter().enumerate() {
-        for block in blocks {
-            columns[usize::from(block)].switches.push(s as u32);
+        for (block, lids) in blocks {
+            columns[usize::from(block)].switches.push((s as u32, lids));
         }
     }
     columns.retain(|c| !c.switches.is_empty());
     columns
+}
+
+/// The places, as bits, where two blocks of entries differ.
+fn differing_bits(old: &[u8], new: &[u8]) -> u64 {
+    let pairs = old.iter().zip(new).enumerate();
+    pairs.fold(0, |bits, (place, (old, new))| bits | u64::from(old != new) << place)
 }
 
 /// "`first` is to be written before `then`."
@@ -195,8 +217,8 @@ impl<'a> Mix<'a> {
 
     fn change(&mut self, column: &Column) -> Change {
         let mut change = Change::default();
-        for lid in lids(column) {
-            let needs = self.needs(lid, &column.switches);
+        for (bit, lid) in column.lids() {
+            let needs = self.needs(bit, lid, &column.switches);
             change.entries += needs.changed;
             change.loops.extend(needs.loops.then_some(lid as u16));
             change.cuts.extend(needs.cuts.then_some(lid as u16));
@@ -206,9 +228,9 @@ impl<'a> Mix<'a> {
 
     /// Orders the writes of one column: rounds of LIDs that don't contradict each other, each in layers.
     fn order(&mut self, column: &Column) -> Vec<Step> {
-        let needs: Vec<(u32, Vec<Before>)> = lids(column)
-            .enumerate()
-            .map(|(bit, lid)| (bit as u32, self.needs(lid, &column.switches).before))
+        let needs: Vec<(u32, Vec<Before>)> = column
+            .lids()
+            .map(|(bit, lid)| (bit, self.needs(bit, lid, &column.switches).before))
             .filter(|(_, before)| !before.is_empty())
             .collect();
         let mut left = needs;
@@ -221,7 +243,7 @@ impl<'a> Mix<'a> {
             waiting &= later_bits;
             let before: Vec<Before> = round.into_iter().flat_map(|(_, before)| before).collect();
             let writes: Vec<SwitchIndex> =
-                column.switches.iter().copied().filter(|s| self.differs(*s, column.block, now)).collect();
+                column.switches.iter().filter(|(_, lids)| lids & now != 0).map(|(s, _)| *s).collect();
             for layer in layers(&writes, &before) {
                 let write = |switch| Write { switch, block: column.block, done: !waiting };
                 steps.push(Step { writes: layer.into_iter().map(write).collect() });
@@ -231,13 +253,6 @@ impl<'a> Mix<'a> {
             }
             left = later;
         }
-    }
-
-    fn differs(&self, s: SwitchIndex, block: u16, bits: u64) -> bool {
-        (0..LFT_BLOCK).filter(|i| bits >> i & 1 == 1).any(|i| {
-            let lid = usize::from(block) * LFT_BLOCK + i;
-            entry(self.old, s, lid) != entry(self.new, s, lid)
-        })
     }
 
     fn next(&self, tables: &LftMatrix, s: SwitchIndex, lid: usize) -> Option<SwitchIndex> {
@@ -251,12 +266,10 @@ impl<'a> Mix<'a> {
         entry(self.old, s, lid) != entry(self.new, s, lid)
     }
 
-    fn needs(&mut self, lid: usize, switches: &[SwitchIndex]) -> Needs {
-        let changed: Vec<SwitchIndex> = switches.iter().copied().filter(|s| self.changes(*s, lid)).collect();
+    fn needs(&mut self, bit: u32, lid: usize, switches: &[(SwitchIndex, u64)]) -> Needs {
+        let changed: Vec<SwitchIndex> =
+            switches.iter().filter(|(_, lids)| lids >> bit & 1 == 1).map(|(s, _)| *s).collect();
         let mut needs = Needs { changed: changed.len(), ..Needs::default() };
-        if changed.is_empty() {
-            return needs;
-        }
         needs.loops = self.has_cycle(lid, &changed);
         let component = if needs.loops { self.components(lid, &changed) } else { FxHashMap::default() };
         for s in &changed {
@@ -367,11 +380,6 @@ impl<'a> Mix<'a> {
     }
 }
 
-fn lids(column: &Column) -> impl Iterator<Item = usize> + use<> {
-    let first = usize::from(column.block) * LFT_BLOCK;
-    first..first + LFT_BLOCK
-}
-
 type Needed = Vec<(u32, Vec<Before>)>;
 
 /// Splits into LIDs whose orders hold together, and the rest.
@@ -402,12 +410,18 @@ fn compatible(needs: Needed) -> (Needed, Needed) {
 }
 
 fn is_acyclic(before: &[Before]) -> bool {
+    if before.is_empty() {
+        return true;
+    }
     let graph = petgraph::graphmap::DiGraphMap::<SwitchIndex, ()>::from_edges(before.iter().copied());
     petgraph::algo::toposort(&graph, None).is_ok()
 }
 
 /// Layers of `writes` such that each comes after all that must be written before it.
 fn layers(writes: &[SwitchIndex], before: &[Before]) -> Vec<Vec<SwitchIndex>> {
+    if before.is_empty() && !writes.is_empty() {
+        return vec![writes.to_vec()];
+    }
     let mut depth: FxHashMap<SwitchIndex, usize> = writes.iter().map(|s| (*s, 0)).collect();
     let graph = petgraph::graphmap::DiGraphMap::<SwitchIndex, ()>::from_edges(before.iter().copied());
     let order = petgraph::algo::toposort(&graph, None).unwrap_or_default();

@@ -39,7 +39,8 @@ fn a_leaf_takes_its_hosts_along_and_a_bridge_cuts_the_fabric() {
     let leaf = fabric.nodes().find(|(_, n)| n.description == "S2").unwrap().0;
     let lost = cost(&fabric, &FatTree, &Case { switches: vec![leaf], ..Case::default() });
     assert!(lost.connected && lost.right && lost.hosts_lost == 3, "{lost:?}");
-    assert_eq!(lost.must_move, 0, "entries of LIDs that are gone don't count");
+    // Entries of LIDs that are gone don't count: only what the two spines may send one another over the leaf is left.
+    assert!(lost.must_move <= 2, "{lost:?}");
 
     let mut builder = testing::Builder::new(4);
     let (a, b) = (builder.switch(), builder.switch());
