@@ -131,7 +131,7 @@ fn main() {
         let at_leaf = std::env::var("AT").is_ok_and(|at| at == "leaf");
         let wanted = |l: &routing::fabric::Link| (hosts(l.a.node) || hosts(l.b.node)) == at_leaf;
         let all: Vec<_> = broken.links().copied().filter(between).collect();
-        let last = all.iter().copied().filter(wanted).last().or_else(|| all.last().copied());
+        let last = all.iter().copied().rev().find(wanted).or_else(|| all.last().copied());
         broken.disconnect(last.expect("a link between switches").a);
         let broken = Arc::new(SwitchGraph::new(&broken));
         for name in &names {

@@ -39,7 +39,7 @@ impl Basis {
     }
 }
 
-/// A rule that takes choices away: it is given the switch and its exit ports for some targets.
+/// A rule that takes choices away, though never the last: it is given the switch and its exit ports for some targets.
 type Narrow<'a> = &'a (dyn Fn(SwitchIndex, &mut Vec<u8>) + Sync);
 
 /// Fills all rows of `lfts`; LIDs to which there is no path get [`NO_PORT`], those that nobody has are left as they are.
@@ -161,10 +161,15 @@ impl<'a> Filler<'a> {
                     let first = usize::from(own.lid);
                     row[first..first + usize::from(own.lids)].fill(own.port);
                 }
+            } else if let Some(port) = self.choices.only(bit) {
+                // The most frequent case, and nothing is to be dealt.
+                match self.targets.span(target) {
+                    Some(span) => row[span].fill(port),
+                    None => self.targets.lids_of(target).for_each(|lid| row[lid] = port),
+                }
             } else {
-                let set = self.choices.set(bit);
-                if set != self.last {
-                    self.take(set);
+                if !self.choices.is_set(bit, &self.last) {
+                    self.take(self.choices.set(bit));
                 }
                 self.target(target, row);
             }
@@ -247,7 +252,10 @@ fn place_from(set: &[u64; 4], from: u32) -> usize {
 /// The slots with those taken out that are no choice; empty when a choice has no slot.
 fn usable_slots(slots: &[u8], choices: &[u8], usable: &mut Vec<u8>) {
     usable.clear();
-    usable.extend(slots.iter().map(|port| if choices.contains(port) { *port } else { NO_PORT }));
+    let mut chosen = [0_u64; 4];
+    choices.iter().for_each(|port| chosen[usize::from(*port) / 64] |= 1 << (port % 64));
+    let is_choice = |port: u8| chosen[usize::from(port) / 64] >> (port % 64) & 1 == 1;
+    usable.extend(slots.iter().map(|port| if is_choice(*port) { *port } else { NO_PORT }));
     if usable.iter().filter(|port| **port != NO_PORT).count() != choices.len() {
         usable.clear();
     }

@@ -447,6 +447,22 @@ impl<'a> RowChoices<'a> {
         std::array::from_fn(|w| if w < words { self.sets[w][bit] } else { 0 })
     }
 
+    /// The port of the arc for target `bit`, where there is one arc only.
+    pub(crate) fn only(&self, bit: usize) -> Option<u8> {
+        let set = self.sets[0][bit];
+        let one_word = self.order.len() <= TARGETS;
+        (one_word && set.is_power_of_two()).then(|| self.ports[set.trailing_zeros() as usize])
+    }
+
+    /// Whether the arcs for target `bit` are those of a set; word by word, since what was written word by word can't be read
+    /// fast in larger parts.
+    pub(crate) fn is_set(&self, bit: usize, set: &[u64; 4]) -> bool {
+        if self.order.len() <= TARGETS {
+            return self.sets[0][bit] == set[0];
+        }
+        self.set(bit) == *set
+    }
+
     /// The exit ports of a set, in the order of choice.
     pub(crate) fn ports_of(&self, set: &[u64; 4], ports: &mut Vec<u8>) {
         ports.clear();
