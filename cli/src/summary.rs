@@ -52,6 +52,16 @@ pub(crate) fn as_text(report: &Report) -> String {
             row("", &format!("refused: {refused}"));
         }
     }
+    if let Some(moved) = report.moved.filter(|moved| moved.entries > 0) {
+        let anew = moved.from_nothing.map_or_else(String::new, |n| format!(", {n} by tables from nothing"));
+        row(
+            "Moved",
+            &format!(
+                "{} of {} table entries, {} had to{anew}; {} blocks of {} switches",
+                moved.entries, moved.of, moved.had_to, moved.blocks, moved.switches
+            ),
+        );
+    }
     let mads = &report.mads;
     row(
         "MADs",

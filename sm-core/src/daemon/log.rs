@@ -40,6 +40,18 @@ impl Log {
             }
             tracing::info!(role = ?report.role, sm_lid = report.sm_lid.map(mad::types::Lid::get), "our role");
         }
+        if let Some(moved) = report.moved.filter(|moved| moved.entries > 0) {
+            tracing::info!(
+                round = report.round,
+                entries = moved.entries,
+                had_to = moved.had_to,
+                from_nothing = moved.from_nothing,
+                of = moved.of,
+                blocks = moved.blocks,
+                switches = moved.switches,
+                "table entries move"
+            );
+        }
         let sets: u64 = report.sets.values().sum();
         if report.verdict.is_some() {
             tracing::info!(

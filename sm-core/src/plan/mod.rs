@@ -10,6 +10,7 @@ pub mod fields;
 pub mod lanes;
 mod late;
 pub mod lids;
+mod moved;
 pub mod port_tables;
 pub mod ports;
 pub mod routes;
@@ -33,6 +34,7 @@ use crate::keys::KeyRing;
 use crate::observed::Observed;
 use crate::settings::PlanSettings;
 use lids::{Applicant, LidMemory, LidPlan, LidRange};
+pub use moved::Moved;
 use port_tables::TablePlan;
 use ports::{Addresses, PortPlan};
 pub use routes::Verdict;
@@ -91,6 +93,8 @@ pub struct Plan {
     pub transition: Vec<transition::Step>,
     /// The entries that the transition begins with.
     pub old_tables: LftMatrix,
+    /// How many of them change; `None` where nothing was known before.
+    pub moved: Option<Moved>,
     /// Ends of links between switches that are raised only when the tables are in force: old entries go round over them.
     pub late: BTreeSet<PortRef>,
     /// Whether some switches pass data already. One that does not yet then joins with an empty table, and gets its entries
@@ -138,7 +142,7 @@ impl Plan {
         let mut ports = self.ports.clone();
         // Told already, and the order of table writes is done with.
         ports.iter_mut().for_each(|port| port.reregister = false);
-        Self { port_tables, ports, transition: Vec::new(), ..self.clone() }
+        Self { port_tables, ports, transition: Vec::new(), moved: None, ..self.clone() }
     }
 }
 
@@ -172,6 +176,7 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
         Some(old) => transition::plan(&graph, old, &routed.routes.lfts),
         None => Vec::new(),
     };
+    let moved = old_tables.as_ref().map(|old| moved::count(&graph, old, &routed.routes));
     let late = old_tables.as_ref().map(|old| late::late_links(observed, &graph, old)).unwrap_or_default();
     let pkeys = port_tables::plan_pkeys(observed, &input.settings);
     let aliases = port_tables::plan_aliases(observed, &input.aliases);
@@ -210,6 +215,7 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
         verdict: routed.verdict,
         standing: routed.standing,
         transition,
+        moved,
         old_tables: old_tables.unwrap_or_default(),
         late,
         joins_service,

@@ -7,7 +7,7 @@ use mad::types::{Guid, Lid};
 use serde::Serialize;
 
 use crate::observed::Observed;
-use crate::plan::Verdict;
+use crate::plan::{Moved, Verdict};
 
 /// What the subnet manager is to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -93,6 +93,8 @@ pub struct Report {
     pub seconds: StageSeconds,
     /// What the verifier says of the routes; `None` when none were planned in this round.
     pub verdict: Option<Verdict>,
+    /// How many table entries that changes; `None` when none were planned, or no table was known before.
+    pub moved: Option<Moved>,
     /// What the sweep met that was wrong.
     pub findings: Vec<String>,
     /// PortInfo fields that ports were seen not to keep for the first time, and how many ports that were.
@@ -125,6 +127,7 @@ impl Report {
             sets: BTreeMap::new(),
             seconds: StageSeconds::default(),
             verdict: None,
+            moved: None,
             findings: Vec::new(),
             not_kept: BTreeMap::new(),
             failures: Vec::new(),

@@ -322,6 +322,7 @@ impl Sm {
                 if let Some(report) = &mut self.round.report {
                     report.seconds.plan = plan_time;
                     report.verdict = Some(plan.verdict.clone());
+                    report.moved = plan.moved;
                     report.findings.extend(plan.findings.iter().cloned());
                     count_lids(report, &plan, &observed);
                 }

@@ -108,6 +108,33 @@ fn b29_a_change_of_engine_holds_no_loop_at_any_moment() {
     assert_eq!(rig.world.check().loops, 0);
 }
 
+/// What a lost cable moves is told, beside what had to move and what tables from nothing would: as many entries as differ in the
+/// switches afterwards.
+#[test]
+fn entries_that_a_lost_cable_moves_are_told() {
+    let mut rig = Rig::new(&tree(6, 3, 4));
+    rig.settle();
+    assert!(rig.reports().iter().all(|report| report.moved.is_none()), "nothing was known before");
+    let names = ["L0", "L1", "L2", "L3", "L4", "L5", "T0", "T1", "T2"];
+    let tables = |rig: &mut Rig| names.map(|name| table(&mut rig.world, name).clone());
+    let before = tables(&mut rig);
+    let end = rig.end("T1", 3);
+    rig.world.unlink(end);
+    rig.run(Duration::from_secs(15));
+    rig.settle();
+    rig.assert_right();
+    let moved = rig.reports().iter().rev().find_map(|report| report.moved).expect("a plan");
+    let after = tables(&mut rig);
+    let differing = |(a, b): (&Vec<u8>, &Vec<u8>)| a.iter().zip(b).filter(|(a, b)| a != b).count();
+    let by_switch: Vec<usize> = before.iter().zip(&after).map(differing).collect();
+    assert_eq!(moved.entries, by_switch.iter().sum::<usize>());
+    assert_eq!(moved.switches, by_switch.iter().filter(|count| **count > 0).count());
+    // The spine's way to the leaf, its four hosts and itself; the leaf's share of 20 hosts and the spine.
+    assert!((5 + 6..=5 + 12).contains(&moved.had_to) && moved.had_to <= moved.entries, "{moved:?}");
+    assert_eq!((moved.from_nothing, moved.of), (Some(moved.entries), 33 * 9));
+    assert!(moved.entries * 4 < moved.of, "{moved:?}");
+}
+
 /// The same on tori, where a wrong order does make loops, while links come and go.
 #[test]
 fn b29_links_of_a_ring_come_and_go_without_a_loop() {
