@@ -1,5 +1,7 @@
 //! Log lines: to standard error or to a file that can be reopened (SIGUSR1, after log rotation), never through a progress
-//! bar that is being drawn.
+//! bar that is being drawn. Lines that repeat are counted ([`merged`]).
+
+mod merged;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -11,7 +13,11 @@ use indicatif::MultiProgress;
 use sm_core::config::{LogConfig, LogFormat, LogLevel};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer as _, Registry, fmt};
 
+use self::merged::Merged;
 use crate::failure::Outcome;
 
 /// Where log lines go; cheap to clone.
@@ -20,6 +26,7 @@ pub(crate) struct LogTarget {
     path: Option<PathBuf>,
     file: Arc<Mutex<Option<File>>>,
     bars: MultiProgress,
+    merged: Merged,
 }
 
 /// Starts logging. Call once.
@@ -31,6 +38,7 @@ pub(crate) fn init(config: &LogConfig) -> Outcome<LogTarget> {
         path: config.file.clone(),
         file: Arc::new(Mutex::new(None)),
         bars: MultiProgress::with_draw_target(indicatif::ProgressDrawTarget::stderr()),
+        merged: Merged::new(),
     };
     target.reopen()?;
     let level = match config.level {
@@ -40,15 +48,12 @@ pub(crate) fn init(config: &LogConfig) -> Outcome<LogTarget> {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let builder = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_ansi(false)
-        .with_target(false)
-        .with_writer(target.clone());
-    match config.format {
-        LogFormat::Text => builder.init(),
-        LogFormat::Json => builder.json().flatten_event(true).init(),
-    }
+    let lines = fmt::layer().with_ansi(false).with_target(false).with_writer(target.clone());
+    let lines = match config.format {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    };
+    Registry::default().with(lines.with_filter(target.merged.clone())).with(level).init();
     Ok(target)
 }
 
@@ -66,6 +71,11 @@ impl LogTarget {
             .with_context(|| format!("log file {}", path.display()))?;
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
         Ok(())
+    }
+
+    /// Writes the counts of lines that were held back: at the end.
+    pub(crate) fn tell_rest(&self) {
+        self.merged.tell_rest();
     }
 
     /// The progress bars that lines must not be written through.

@@ -6,6 +6,7 @@ pub mod apply;
 pub mod config;
 pub mod daemon;
 pub mod keys;
+pub mod merge;
 pub mod multicast;
 pub mod observed;
 pub mod partitions;

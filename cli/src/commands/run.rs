@@ -47,7 +47,13 @@ pub(super) fn run(args: &Run) -> Outcome {
         mirror: mirror(&config, &port)?,
         etcd: etcd(&config.etcd, &port)?,
     };
-    if args.once { once(args, setup, &port, &log, dump) } else { forever(args, setup, &port, &log, dump) }
+    let outcome = if args.once {
+        once(args, setup, &port, &log, dump)
+    } else {
+        forever(args, setup, &port, &log, dump)
+    };
+    log.tell_rest();
+    outcome
 }
 
 fn server(config: &Config) -> ServerConfig {

@@ -1,4 +1,5 @@
-//! What operators read of a round. A line is written when something begins or ends, not each time it is seen (B70).
+//! What operators read of a round. A line is written when something begins, not each time it is seen, and what has one cause is
+//! one line a minute with a count ([`crate::merge`]; B70).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,27 +7,41 @@ use std::time::Duration;
 use mad::types::Timestamp;
 use mad::wire::smp::Notice;
 
+use crate::merge::{Line, Merger};
 use crate::sa::{Complaint, Server, ServerStatistics};
 use crate::sm::{Report, Role};
 
 /// Time between two lines with the counters of subnet administration.
 const COUNTERS: Duration = Duration::from_secs(600);
 
-/// Lines of one kind that a round writes; the rest is counted.
-const MOST: usize = 20;
-
 /// Remembers what was said already.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    findings: BTreeSet<String>,
-    failures: BTreeSet<String>,
+    findings: Said,
+    failures: Said,
     role: Option<Role>,
 }
 
 impl Log {
-    pub(super) fn round(&mut self, report: &Report) {
-        say_new(&mut self.findings, &report.findings, |text| tracing::warn!("{text}"));
-        say_new(&mut self.failures, &report.failures, |text| tracing::error!("{text}"));
+    /// What is to be said of findings and failures at `now`, though no round has ended.
+    pub(super) fn tell_due(&mut self, now: Timestamp) {
+        self.tell(|merger| merger.due(now));
+    }
+
+    /// What was not said yet: at the end.
+    pub(super) fn tell_rest(&mut self) {
+        self.tell(Merger::rest);
+    }
+
+    fn tell(&mut self, take: impl Fn(&mut Merger) -> Vec<Line>) {
+        take(&mut self.findings.merger).iter().for_each(|line| tracing::warn!("{line}"));
+        take(&mut self.failures.merger).iter().for_each(|line| tracing::error!("{line}"));
+    }
+
+    pub(super) fn round(&mut self, report: &Report, now: Timestamp) {
+        self.findings.note(&report.findings, now);
+        self.failures.note(&report.failures, now);
+        self.tell_due(now);
         for (fields, ports) in &report.not_kept {
             tracing::warn!(%fields, ports, "ports answer a Set of these fields with another value; they are not asked for again");
         }
@@ -122,14 +137,28 @@ fn complaints(server: &Server) -> String {
     some.map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Says what was not there the last time.
-fn say_new(said: &mut BTreeSet<String>, now: &[String], say: impl Fn(&str)) {
-    let new: Vec<&String> = now.iter().filter(|text| !said.contains(*text)).collect();
-    new.iter().take(MOST).for_each(|text| say(text));
-    if new.len() > MOST {
-        say(&format!("and {} more of this kind", new.len() - MOST));
+/// Complaints of one kind.
+#[derive(Debug)]
+struct Said {
+    /// Those of the last round.
+    last: BTreeSet<String>,
+    merger: Merger,
+}
+
+impl Default for Said {
+    fn default() -> Self {
+        Self { last: BTreeSet::new(), merger: Merger::new(0) }
     }
-    *said = now.iter().cloned().collect();
+}
+
+impl Said {
+    /// Takes in a round's complaints; those of the last one were said.
+    fn note(&mut self, texts: &[String], now: Timestamp) {
+        for text in texts.iter().filter(|text| !self.last.contains(*text)) {
+            self.merger.note("", text, now);
+        }
+        self.last = texts.iter().cloned().collect();
+    }
 }
 
 #[cfg(test)]
@@ -144,6 +173,35 @@ mod tests {
     use super::*;
     use crate::sa::ServerConfig;
     use crate::testing::Tree;
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_start(Duration::from_secs(seconds))
+    }
+
+    /// A sweep each ten seconds for twenty minutes. A thousand hosts behind a dead switch fail for as long as it lasts, and one host
+    /// answers in every second sweep only.
+    #[test]
+    fn b70_what_lasts_is_said_once_and_what_comes_and_goes_once_a_minute() {
+        let mut said = Said::default();
+        let silent = |host: u32| format!("port 1 of \"H{host}\" (0x{host:016x}): PortInfo was not answered");
+        let mut lines = Vec::new();
+        for round in 0..120 {
+            let hosts = (0..1000).map(silent);
+            let flapping = (round % 2 == 1).then(|| "node \"F\" (0x5) has stopped answering".to_owned());
+            said.note(&hosts.chain(flapping).collect::<Vec<_>>(), at(10 * round));
+            lines.extend(said.merger.due(at(10 * round)).iter().map(ToString::to_string));
+        }
+        let (flapping, silent): (Vec<_>, Vec<_>) =
+            lines.into_iter().partition(|line| line.contains("stopped"));
+        assert_eq!(silent.len(), 1, "{silent:?}");
+        assert!(silent[0].contains("(and 999 more like it: \"H1\""), "{}", silent[0]);
+        assert!((15..=20).contains(&flapping.len()), "{}", flapping.len());
+        assert!(
+            flapping[5].ends_with("(and 2 more like it)") || flapping[5].contains("more like it"),
+            "{}",
+            flapping[5]
+        );
+    }
 
     #[test]
     fn bad_requests_are_listed_by_kind() {

@@ -83,7 +83,7 @@ impl Performer<'_> {
                     let _ = self.notices.try_send(notice);
                 }
                 Action::Report(report) => {
-                    self.log.round(&report);
+                    self.log.round(&report, self.now());
                     (self.hooks.report)(&report);
                     self.report = Some(report);
                 }

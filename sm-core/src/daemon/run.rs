@@ -156,6 +156,8 @@ impl<'a> Daemon<'a> {
             if shown.elapsed() >= PROGRESS {
                 shown = Instant::now();
                 (self.performer.hooks.progress)(self.sm.progress());
+                let now = self.performer.now();
+                self.performer.log.tell_due(now);
             }
             if once && self.sm.is_settled() {
                 return Ok(self.performer.report.take().map(|report| *report));
@@ -254,7 +256,8 @@ impl<'a> Daemon<'a> {
     /// Ends the threads: first nothing is taken in any more, then what was is answered, then the state is written. The IsSM bit
     /// goes last (B71).
     fn finish(mut self) {
-        let Performer { planner, keeper, mut hooks, .. } = self.performer;
+        let Performer { planner, keeper, mut hooks, mut log, .. } = self.performer;
+        log.tell_rest();
         drop(planner);
         drop(self.plans);
         if let Some(planner) = self.planner.take() {

@@ -1,12 +1,9 @@
-//! Bad requests: counted by kind, and told in the log, at most one line of each kind in a while.
-
-use std::time::Duration;
+//! Bad requests: counted by kind, and told in the log, one line of each kind a minute (B70).
 
 use mad::types::Timestamp;
 use mad::wire::Status;
 
-/// Time between two lines of one kind.
-const PAUSE: Duration = Duration::from_secs(10);
+use crate::merge::PAUSE;
 
 /// What was wrong with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,11 +102,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_counted_and_few_are_told() {
+    fn b70_each_bad_request_is_counted_and_one_a_minute_is_told() {
         let mut complaints = Complaints::default();
         let at = |ms: u64| Timestamp(ms * 1_000_000);
-        let told = (0..30_000).filter(|ms| complaints.note(Complaint::Key, 7, at(*ms))).count();
-        assert_eq!((told, complaints.count(Complaint::Key)), (3, 30_000));
+        let told = (0..180_000).filter(|ms| complaints.note(Complaint::Key, 7, at(*ms))).count();
+        assert_eq!((told, complaints.count(Complaint::Key)), (3, 180_000));
         assert!(complaints.note(Complaint::Field, 7, at(1)), "each kind for itself");
         assert_eq!(Complaint::ALL.map(|kind| kind as usize), [0, 1, 2, 3, 4, 5, 6]);
     }
