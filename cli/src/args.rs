@@ -143,6 +143,8 @@ pub(crate) enum TopologyFormat {
     Json,
     /// Graphviz
     Dot,
+    /// topology.conf of Slurm's topology/tree
+    Slurm,
 }
 
 /// `rsm query`.

@@ -2,7 +2,7 @@
 
 use mad::transactions::TransactionConfig;
 use mad::transport::umad::{OpenOptions, UmadTransport};
-use routing::formats::{dot, ibnetdiscover, json};
+use routing::formats::{dot, ibnetdiscover, json, slurm};
 use sm_core::config::{DeviceConfig, LogConfig, LogLevel};
 use sm_core::daemon;
 use sm_core::observed::Observed;
@@ -44,5 +44,6 @@ fn render(observed: &Observed, format: TopologyFormat) -> Outcome<String> {
         }
         TopologyFormat::Json => json::write(&observed.fabric, Some(observed.local)),
         TopologyFormat::Dot => dot::write(&observed.fabric, false),
+        TopologyFormat::Slurm => slurm::write(&observed.fabric),
     })
 }

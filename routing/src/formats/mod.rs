@@ -20,6 +20,7 @@ pub mod members;
 pub mod path_sl;
 pub mod routes_json;
 pub mod sl2vl;
+pub mod slurm;
 pub mod steering;
 pub mod tables;
 #[cfg(test)]
