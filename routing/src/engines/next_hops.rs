@@ -70,6 +70,8 @@ struct Block {
     illegal: Arc<[u64]>,
     /// The number that each arc has in `masks`, where links were lost since; a number then stands for the same link still.
     numbers: Numbers,
+    /// What stands in place of `masks` since links were lost, sorted by number: a small part, not worth a copy of all.
+    later: Arc<[(u32, u64)]>,
 }
 
 /// A number for each arc; `None` where it is its own.
@@ -84,9 +86,10 @@ fn is_same(a: &Numbers, b: &Numbers) -> bool {
 
 impl Block {
     fn mask(&self, arc: usize) -> u64 {
-        match &self.numbers {
-            None => self.masks[arc],
-            Some(numbers) => self.masks[numbers[arc] as usize],
+        let number = self.numbers.as_ref().map_or(arc, |numbers| numbers[arc] as usize);
+        match self.later.binary_search_by_key(&(number as u32), |(number, _)| *number) {
+            Ok(place) => self.later[place].1,
+            Err(_) => self.masks[number],
         }
     }
 }
@@ -188,7 +191,8 @@ impl NextHops {
                 let parts = (&mut masks[..], &mut illegal[..]);
                 Search { graph, rule: &rule, masks: parts.0, illegal: parts.1, levels: Vec::new() }
                     .run(block);
-                (Block { masks: masks.into(), illegal: illegal.into(), numbers: None }, None)
+                let later = Arc::default();
+                (Block { masks: masks.into(), illegal: illegal.into(), numbers: None, later }, None)
             })
             .collect();
         let mut hops = Self { blocks: Vec::new(), rule, searched: Vec::new(), changes: Vec::new() };
@@ -427,7 +431,11 @@ impl<'a> RowChoices<'a> {
         for (word, arcs) in self.order.chunks(TARGETS).enumerate() {
             match &block.numbers {
                 None => load_set(&mut self.sets[word], arcs.iter().map(|arc| block.masks[*arc as usize])),
-                Some(_) => load_set(&mut self.sets[word], arcs.iter().map(|arc| block.mask(*arc as usize))),
+                Some(_) => {
+                    let mut masks = [0; TARGETS];
+                    masks.iter_mut().zip(arcs).for_each(|(mask, arc)| *mask = block.mask(*arc as usize));
+                    load_set(&mut self.sets[word], masks[..arcs.len()].iter().copied());
+                }
             }
         }
     }

@@ -114,8 +114,8 @@ impl Farther {
 
 /// The difference that new tables and links make; `None` when something does not arrive, or is not connected, in either.
 pub(super) fn difference(pair: Pair<'_>) -> Option<Difference> {
-    let changed = changed_entries(&pair);
-    let farther = farther(&pair)?;
+    let (changed, farther) = rayon::join(|| changed_entries(&pair), || farther(&pair));
+    let farther = farther?;
     // The LIDs, each with its changed switches: of all with a changed entry, and of all owners whose distance changed.
     let mut jobs: Vec<(u16, &[(u16, SwitchIndex)])> =
         changed.chunk_by(|a, b| a.0 == b.0).map(|entries| (entries[0].0, entries)).collect();
@@ -126,8 +126,12 @@ pub(super) fn difference(pair: Pair<'_>) -> Option<Difference> {
     );
     jobs.sort_unstable_by_key(|(lid, _)| *lid);
     let share = jobs.len().div_ceil(rayon::current_num_threads() * 2).max(1);
+    let mut new_arc = vec![u32::MAX; pair.old.from.len()];
+    for (arc, old) in (0..).zip(&pair.links.old_arc).filter(|(_, old)| **old != u32::MAX) {
+        new_arc[*old as usize] = arc;
+    }
     let parts = jobs.par_chunks(share).map(|jobs| {
-        let mut rewalk = Rewalk::new(pair, &farther);
+        let mut rewalk = Rewalk::new(pair, &farther, &new_arc);
         jobs.iter().try_for_each(|(lid, changed)| rewalk.lid(*lid, changed))?;
         Some(rewalk.found)
     });
@@ -215,7 +219,7 @@ struct Rewalk<'a> {
     farther: &'a Farther,
     found: Difference,
     /// New number of each old arc.
-    new_arc: Vec<u32>,
+    new_arc: &'a [u32],
     /// By switch, the last job in which it was found changed.
     changed_in: Vec<u32>,
     job: u32,
@@ -228,11 +232,7 @@ struct Rewalk<'a> {
 }
 
 impl<'a> Rewalk<'a> {
-    fn new(pair: Pair<'a>, farther: &'a Farther) -> Self {
-        let mut new_arc = vec![u32::MAX; pair.old.from.len()];
-        for (arc, old) in (0..).zip(&pair.links.old_arc).filter(|(_, old)| **old != u32::MAX) {
-            new_arc[*old as usize] = arc;
-        }
+    fn new(pair: Pair<'a>, farther: &'a Farther, new_arc: &'a [u32]) -> Self {
         Self {
             pair,
             farther,

@@ -43,9 +43,11 @@ pub fn check_from(
     options: Options,
     standing: Option<&Standing>,
 ) -> (Report, Standing) {
-    let network = Network::new(graph);
+    let (network, old_network) =
+        rayon::join(|| Network::new(graph), || standing.map(|old| (old, Network::new(&old.graph))));
     let lanes = Lanes::new(&network, routes, options.data_vls);
-    let from_standing = standing.and_then(|old| old.step(&network, routes, &lanes, options));
+    let from_standing = old_network
+        .and_then(|(old, old_network)| old.step((&old_network, &network), routes, &lanes, options));
     let (tally, hosts, all) = from_standing.unwrap_or_else(|| {
         let blocks = usize::from(graph.top_lid()) / LFT_BLOCK + 1;
         let tally = walk_all(&network, routes, &lanes, &vec![u64::MAX; blocks]);
@@ -83,7 +85,7 @@ impl Standing {
     /// The sums and proofs for the new tables; `None` when all has to be checked.
     fn step(
         &self,
-        network: &Network<'_>,
+        (old_network, network): (&Network<'_>, &Network<'_>),
         routes: &Routes,
         lanes: &Lanes<'_>,
         options: Options,
@@ -98,14 +100,13 @@ impl Standing {
         if !comparable {
             return None;
         }
-        let old_network = Network::new(&self.graph);
-        let old_lanes = Lanes::new(&old_network, &self.routes, options.data_vls);
+        let old_lanes = Lanes::new(old_network, &self.routes, options.data_vls);
         let ends = links.lost.len() + links.added.len();
         if old_lanes.words != lanes.words || ends > 2 * MOST_LINKS {
             return None;
         }
         let difference = rewalk::difference(rewalk::Pair {
-            old: &old_network,
+            old: old_network,
             new: network,
             old_lfts: &self.routes.lfts,
             new_lfts: &routes.lfts,
@@ -114,8 +115,9 @@ impl Standing {
         })?;
         let mut load = vec![0; network.from.len()];
         links.copy_arcs(&self.tally.load, &mut load);
-        let moved = |from| moved(from, &old_network, network, lanes, &links);
-        let mut tally = self.tally.with_arcs(load, moved(&self.tally.hosts), moved(&self.tally.all));
+        let moved = |from| moved(from, old_network, network, lanes, &links);
+        let (of_hosts, of_all) = rayon::join(|| moved(&self.tally.hosts), || moved(&self.tally.all));
+        let mut tally = self.tally.with_arcs(load, of_hosts, of_all);
         let (new_hosts, new_all) = (difference.new_hosts(&tally.hosts), difference.new_all(&tally.all));
         let hosts = raised(hosts, &links, network, &new_hosts)?;
         let all = match &self.all {

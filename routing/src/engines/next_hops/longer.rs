@@ -18,6 +18,9 @@ use crate::fabric::{Arc, SwitchGraph, SwitchIndex};
 /// Pairs of switch and target above which a search of the block costs less.
 const MOST_PAIRS: u32 = 2048;
 
+/// Masks that may stand in a list beside those of the last search; with more a search pays.
+const MOST_LATER: usize = 8192;
+
 /// What of a block differs from before: switches, with the targets for which their best arcs do.
 pub(super) type Changes = FxHashMap<SwitchIndex, u64>;
 
@@ -44,7 +47,8 @@ pub(super) fn patch(
         rule,
         numbers: numbers.as_deref(),
         first,
-        masks: old.masks.to_vec(),
+        masks: &old.masks,
+        later: old.later.iter().copied().collect(),
         illegal: old.illegal.to_vec(),
         cut_off: Changes::default(),
         changed: Changes::default(),
@@ -57,7 +61,13 @@ pub(super) fn patch(
         patch.target(targets.trailing_zeros())?;
         targets &= targets - 1;
     }
-    let block = Block { masks: patch.masks.into(), illegal: patch.illegal.into(), numbers: numbers.clone() };
+    if patch.later.len() > MOST_LATER {
+        return None;
+    }
+    let mut later: Vec<(u32, u64)> = patch.later.into_iter().collect();
+    later.sort_unstable();
+    let illegal = if patch.illegal == *old.illegal { old.illegal.clone() } else { patch.illegal.into() };
+    let block = Block { masks: old.masks.clone(), illegal, numbers: numbers.clone(), later: later.into() };
     Some((block, patch.changed))
 }
 
@@ -66,7 +76,9 @@ struct Patch<'a> {
     rule: &'a Rule,
     numbers: Option<&'a [u32]>,
     first: SwitchIndex,
-    masks: Vec<u64>,
+    masks: &'a [u64],
+    /// In place of `masks`, by number.
+    later: FxHashMap<u32, u64>,
     illegal: Vec<u64>,
     cut_off: Changes,
     changed: Changes,
@@ -77,9 +89,19 @@ struct Patch<'a> {
 }
 
 impl Patch<'_> {
-    fn mask(&mut self, arc: usize) -> &mut u64 {
-        let number = self.numbers.map_or(arc, |numbers| numbers[arc] as usize);
-        &mut self.masks[number]
+    fn number(&self, arc: usize) -> u32 {
+        self.numbers.map_or(arc as u32, |numbers| numbers[arc])
+    }
+
+    /// The targets for which an arc is a best one.
+    fn mask(&self, arc: usize) -> u64 {
+        let number = self.number(arc);
+        self.later.get(&number).copied().unwrap_or_else(|| self.masks[number as usize])
+    }
+
+    fn change(&mut self, arc: usize, mask: u64) {
+        let number = self.number(arc);
+        self.later.insert(number, mask);
     }
 
     /// The number of the arc that comes back by the link of `arc`, which leaves `from`.
@@ -105,14 +127,14 @@ impl Patch<'_> {
             for place in 0..self.graph.arcs(s).len() {
                 let arc = self.graph.arcs(s)[place];
                 let back = self.back(s, arc)?;
-                let taken = *self.mask(back) & targets;
+                let taken = self.mask(back) & targets;
                 if taken == 0 {
                     continue;
                 }
-                *self.mask(back) &= !taken;
+                self.change(back, self.mask(back) & !taken);
                 *self.changed.entry(arc.to).or_default() |= taken;
                 let range = self.graph.offsets()[arc.to as usize]..self.graph.offsets()[arc.to as usize + 1];
-                let left = range.fold(0, |left, number| left | *self.mask(number as usize));
+                let left = range.fold(0, |left, number| left | self.mask(number as usize));
                 if taken & !left != 0 {
                     queue.push((arc.to, taken & !left));
                 }
@@ -179,7 +201,7 @@ impl Patch<'_> {
         let mut at = s;
         while self.keys[at as usize] == UNKNOWN {
             let range = self.graph.offsets()[at as usize]..self.graph.offsets()[at as usize + 1];
-            let best = range.into_iter().find(|number| *self.mask(*number as usize) >> bit & 1 == 1);
+            let best = range.into_iter().find(|number| self.mask(*number as usize) >> bit & 1 == 1);
             let Some(best) = best else {
                 self.learn(at, NO_WAY);
                 break;
@@ -202,7 +224,7 @@ impl Patch<'_> {
             let number = self.graph.offsets()[s as usize] as usize + place;
             let there = self.keys[self.graph.arcs(s)[place].to as usize];
             if key < NO_WAY && self.offer(there, number) == Some(key) {
-                *self.mask(number) |= 1 << bit;
+                self.change(number, self.mask(number) | 1 << bit);
             }
         }
         let illegal =
@@ -222,7 +244,7 @@ impl Patch<'_> {
                 return None;
             }
             if offer == key {
-                *self.mask(back) |= 1 << bit;
+                self.change(back, self.mask(back) | 1 << bit);
                 *self.changed.entry(arc.to).or_default() |= 1 << bit;
             }
         }

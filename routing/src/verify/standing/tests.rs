@@ -47,7 +47,10 @@ fn b24_reports_by_difference_are_those_from_nothing() {
                 let whole = check(&graph, &routes, Options::default());
                 let network = Network::new(&graph);
                 let lanes = Lanes::new(&network, &routes, 0);
-                let possible = |old: &Standing| old.step(&network, &routes, &lanes, Options::default());
+                let possible = |old: &Standing| {
+                    let before = Network::new(&old.graph);
+                    old.step((&before, &network), &routes, &lanes, Options::default())
+                };
                 stepped += usize::from(standing.as_ref().and_then(possible).is_some());
                 let (report, next) = check_from(&graph, &routes, Options::default(), standing.as_ref());
                 assert_eq!(comparable(&report), comparable(&whole), "{engine} on {name}");
