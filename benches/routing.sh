@@ -6,7 +6,8 @@
 #
 # Fabrics: 648, 1458 (three levels; where opensm's slower engines were first measured), 2592, 11664, 45056. One process for each row.
 # - route, check: wall/processor milliseconds from nothing, the best of five (of one for dfsssp, nue and lash).
-# - tables, proof, order: the same for one cable lost from a standing state.
+# - tables, proof, order: the same, the best of twenty, for one cable lost from a standing state; a row for a cable of a switch with
+#   hosts (leaf) and one for a cable between others (top).
 # - entries: table entries that this changes. MB: peak resident size.
 # - opensm: milliseconds from "building routing" to "tables configured" in its log, on ibsim, once; MB its peak; "-" where it does not
 #   finish in -t seconds or refuses. It is not tried above 2,592 hosts unless OPENSM_MAX says so.
@@ -97,18 +98,22 @@ filled=$(TIMEFORMAT='%U %S'; { time dd if=/dev/zero of=/dev/null bs=256M count=8
 awk -v t="$filled" 'BEGIN { split(t, s, " "); b = 8 * 256 * 2^20 / (s[1] + s[2]) / 1e9
   printf "memory is filled at %.1f GB/s: tables of 11,664 hosts (21.6 MB) in %.1f ms, of 45,056 (188 MB) in %.0f ms\n", b, 21.6 / b, 188 / b }'
 echo
-echo "| hosts | switches | engine | route | check | tables | proof | order | entries | MB | opensm route | MB |"
-echo "|---|---|---|---|---|---|---|---|---|---|---|---|"
+echo "| hosts | switches | engine | route | check | lost | tables | proof | order | entries | MB | opensm route | MB |"
+echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
 for size in "${chosen[@]}"; do
   net=$work/$size.net
   # shellcheck disable=SC2086
   "$rsm" generate ${fabrics[$size]} -o "$net"
   for engine in ${engines//,/ }; do
-    rounds=5
-    case $engine in dfsssp|nue|lash) rounds=1 ;; esac
-    row=$(NET=$net ROUNDS=$rounds "$speed" "$engine" | tail -n 1 | sed 's/^ *//; s/  */ | /g')
+    rounds=5 lost=20
+    case $engine in dfsssp|nue|lash) rounds=1 lost=1 ;; esac
+    rows=$(NET=$net ROUNDS=$rounds LOST=$lost "$speed" "$engine" | tail -n +2)
     theirs='- -'
     [ "$size" -gt "${OPENSM_MAX:-2592}" ] || theirs=$(opensm_times "$net" "$engine")
-    echo "| $row | ${theirs/ / | } |"
+    while read -r row; do
+      # An engine that refuses says why.
+      case $row in *leaf*|*top*) row=$(sed 's/  */ | /g' <<<"$row") ;; esac
+      echo "| $row | ${theirs/ / | } |"
+    done <<<"$rows"
   done
 done

@@ -1,10 +1,9 @@
 //! Prints what routing and verifying cost on fat trees of growing size: `cargo run --release -p routing --example speed`,
 //! with names of engines as arguments (all when none is given), largest size by `HOSTS=n`, another
 //! topology by `NET=file`. Times are wall and processor time in milliseconds, the best of five (`ROUNDS=n`, and `LOST=n` for
-//! the columns after `lost`); a busy machine changes the second less. The columns after
-//! `lost` are what one lost cable costs from tables in force: new tables, their proof, and the order of writes with the blocks
-//! that differ; `entries` is what that changes. The cable is the last one between switches without hosts, with `AT=leaf` the last
-//! one of a switch with hosts (or the last of all, where there is none of the kind). Peak memory is the process's.
+//! the columns after `lost`); a busy machine changes the second less. Those columns are what one lost cable costs from tables in
+//! force, a row for one at a switch with hosts (`leaf`) and one elsewhere (`top`): new tables, their proof, and the order of writes
+//! with the blocks that differ; `entries` is what that changes. Peak memory is the process's.
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 
 #[path = "fabrics/tree.rs"]
@@ -14,8 +13,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mad::types::Lid;
-use routing::engines::{self, NO_FALLBACK, RoutingInput};
-use routing::fabric::{Fabric, SwitchGraph};
+use routing::engines::{self, Chained, NO_FALLBACK, RoutingInput, Standing};
+use routing::fabric::{Fabric, Link, PortRef, SwitchGraph};
 use routing::formats;
 use routing::verify::{self, Options, transition};
 use tree::Tree;
@@ -84,6 +83,74 @@ fn number(name: &str) -> Option<usize> {
     std::env::var(name).ok()?.parse().ok()
 }
 
+/// The fabric less one cable between switches: the last one of a switch with hosts (`leaf`), and the last one of others (`top`);
+/// one of them where there is no other kind.
+fn broken(fabric: &Fabric) -> Vec<(&'static str, Arc<SwitchGraph>)> {
+    let is_switch = |end: &PortRef| fabric.node(end.node).is_switch();
+    let has_hosts = |end: &PortRef| {
+        let ends = fabric.node(end.node).numbered_ports().map(|(port, _)| PortRef { node: end.node, port });
+        ends.filter_map(|end| fabric.peer(end)).any(|peer| !is_switch(&peer))
+    };
+    let cable = |at_leaf: bool| {
+        let between = fabric.links().filter(|l| is_switch(&l.a) && is_switch(&l.b));
+        between.filter(|l| (has_hosts(&l.a) || has_hosts(&l.b)) == at_leaf).last().copied()
+    };
+    let without = |(name, link): (&'static str, Option<Link>)| {
+        let mut fabric = fabric.clone();
+        fabric.disconnect(link?.a);
+        Some((name, Arc::new(SwitchGraph::new(&fabric))))
+    };
+    [("leaf", cable(true)), ("top", cable(false))].into_iter().filter_map(without).collect()
+}
+
+/// One engine on one fabric: a row for each cable that is lost.
+fn measure(name: &str, graph: &Arc<SwitchGraph>, broken: &[(&str, Arc<SwitchGraph>)]) -> Result<(), String> {
+    let engine = engines::by_name(name).map_err(|error| error.to_string())?;
+    let input = RoutingInput { data_vls: 8, ..RoutingInput::default() };
+    let hosts = graph.destinations().iter().filter(|d| d.host).count();
+    let begin = format!("{hosts:>7} {:>6} {name:>10}", graph.switch_count());
+    let (took, routed) = best(|| engine.route(graph, &input));
+    let routes = match routed {
+        Ok(routes) => routes,
+        Err(error) => {
+            println!("{begin} {error}");
+            return Ok(());
+        }
+    };
+    let (checked, report) = best(|| verify::check(graph, &routes, Options::default()));
+    assert!(report.reaches_all(), "{report}");
+    drop(routes);
+    // As in the daemon: the tables in force are those that the engine goes on from.
+    let chain = [name, NO_FALLBACK];
+    let route = |graph: &Arc<SwitchGraph>, standing: Option<&Standing>| {
+        engines::route_chain_from(&chain, graph, &input, standing).map_err(|errors| format!("{errors:?}"))
+    };
+    let Chained { routes, standing, .. } = route(graph, None)?;
+    let routes = Arc::new(routes);
+    let (_, proof) = verify::check_from(graph, &routes, Options::default(), None);
+    let lost = number("LOST").or_else(|| number("ROUNDS")).unwrap_or(5);
+    for (cable, broken) in broken {
+        let (tables, again) = best_of(lost, || route(broken, standing.as_ref()).map(|again| again.routes));
+        let again = Arc::new(again?);
+        let (proved, report) =
+            best_of(lost, || verify::check_from(broken, &again, Options::default(), Some(&proof)).0);
+        let (ordered, _) = best_of(lost, || transition::plan(broken, &routes.lfts, &again.lfts));
+        assert!(report.reaches_all(), "a tree less one cable reaches all");
+        let changed = transition::check(broken, &routes.lfts, &again.lfts);
+        println!(
+            "{begin} {:>15} {:>15} {cable:>6} {:>12} {:>12} {:>12} {:>9} {:>8}",
+            show(took),
+            show(checked),
+            show(tables),
+            show(proved),
+            show(ordered),
+            changed.entries,
+            peak_megabytes()
+        );
+    }
+    Ok(())
+}
+
 fn main() {
     let mut names: Vec<String> = std::env::args().skip(1).collect();
     if names.is_empty() {
@@ -91,13 +158,14 @@ fn main() {
     }
     let most = number("HOSTS").unwrap_or(usize::MAX);
     println!(
-        "{:>7} {:>6} {:>10} {:>15} {:>15} {:>12} {:>12} {:>12} {:>9} {:>8}",
+        "{:>7} {:>6} {:>10} {:>15} {:>15} {:>6} {:>12} {:>12} {:>12} {:>9} {:>8}",
         "hosts",
         "switch",
         "engine",
         "route ms",
         "check ms",
-        "lost: tables",
+        "lost",
+        "tables",
         "proof",
         "order",
         "entries",
@@ -117,72 +185,11 @@ fn main() {
             Err(error) => return println!("{error}"),
         };
         let graph = Arc::new(SwitchGraph::new(&fabric));
-        let input = RoutingInput { data_vls: 8, ..RoutingInput::default() };
-        let mut broken = fabric.clone();
-        let between =
-            |l: &routing::fabric::Link| [l.a, l.b].iter().all(|end| broken.node(end.node).is_switch());
-        let hosts = |node| {
-            fabric.node(node).numbered_ports().any(|(port, _)| {
-                fabric
-                    .peer(routing::fabric::PortRef { node, port })
-                    .is_some_and(|peer| !fabric.node(peer.node).is_switch())
-            })
-        };
-        let at_leaf = std::env::var("AT").is_ok_and(|at| at == "leaf");
-        let wanted = |l: &routing::fabric::Link| (hosts(l.a.node) || hosts(l.b.node)) == at_leaf;
-        let all: Vec<_> = broken.links().copied().filter(between).collect();
-        let last = all.iter().copied().rev().find(wanted).or_else(|| all.last().copied());
-        broken.disconnect(last.expect("a link between switches").a);
-        let broken = Arc::new(SwitchGraph::new(&broken));
+        let broken = broken(&fabric);
         for name in &names {
-            let engine = match engines::by_name(name) {
-                Ok(engine) => engine,
-                Err(error) => return println!("{error}"),
-            };
-            let (took, routed) = best(|| engine.route(&graph, &input));
-            let routes = match routed {
-                Ok(routes) => routes,
-                Err(error) => {
-                    println!(
-                        "{:>7} {:>6} {name:>10} {error}",
-                        graph.destinations().iter().filter(|d| d.host).count(),
-                        graph.switch_count()
-                    );
-                    continue;
-                }
-            };
-            let (checked, report) = best(|| verify::check(&graph, &routes, Options::default()));
-            assert!(report.reaches_all(), "{report}");
-            drop(routes);
-            // As in the daemon: the tables in force are those that the engine goes on from.
-            let chain = [name.as_str(), NO_FALLBACK];
-            let Ok(chained) = engines::route_chain_from(&chain, &graph, &input, None) else {
-                return println!("{name} routes no more");
-            };
-            let (routes, basis) = (Arc::new(chained.routes), chained.standing);
-            let (_, proof) = verify::check_from(&graph, &routes, Options::default(), None);
-            let lost = number("LOST").or_else(|| number("ROUNDS")).unwrap_or(5);
-            let (tables, again) = best_of(lost, || {
-                let again = engines::route_chain_from(&chain, &broken, &input, basis.as_ref());
-                again.map(|chained| Arc::new(chained.routes)).unwrap_or_default()
-            });
-            let (proved, report) =
-                best_of(lost, || verify::check_from(&broken, &again, Options::default(), Some(&proof)).0);
-            let (ordered, _) = best_of(lost, || transition::plan(&broken, &routes.lfts, &again.lfts));
-            assert!(report.reaches_all(), "a tree less one cable reaches all");
-            let changed = transition::check(&broken, &routes.lfts, &again.lfts);
-            println!(
-                "{:>7} {:>6} {name:>10} {:>15} {:>15} {:>12} {:>12} {:>12} {:>9} {:>8}",
-                graph.destinations().iter().filter(|d| d.host).count(),
-                graph.switch_count(),
-                show(took),
-                show(checked),
-                show(tables),
-                show(proved),
-                show(ordered),
-                changed.entries,
-                peak_megabytes()
-            );
+            if let Err(error) = measure(name, &graph, &broken) {
+                return println!("{error}");
+            }
         }
     }
 }
