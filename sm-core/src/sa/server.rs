@@ -17,7 +17,7 @@ use super::complaints::{Complaint, Complaints};
 use super::fair::FairQueue;
 use super::heavy::is_heavy;
 use super::records::unread;
-use super::registry::{GroupEvent, Registry};
+use super::registry::{AliasEvent, GroupEvent, Registry};
 use super::reports::Reports;
 use super::transfers::Transfers;
 use crate::multicast::MulticastDemand;
@@ -205,6 +205,7 @@ impl Server {
         }
         self.registry.settle(snapshot, now);
         self.report_groups();
+        self.report_aliases();
         for (_, request) in std::mem::take(&mut self.held) {
             self.queue_request(request, now);
         }
@@ -358,6 +359,7 @@ impl Server {
     pub fn poll_send(&mut self, now: Timestamp) -> Option<Datagram> {
         self.registry.expire(now);
         self.report_groups();
+        self.report_aliases();
         if self.rmpp.deadline().is_some_and(|deadline| deadline <= now) {
             self.rmpp.expired(now);
         }
@@ -478,12 +480,33 @@ impl Server {
         }
     }
 
-    /// A notice about a port of a picture, for those who share a partition with it.
+    /// The GIDs of aliases that ports got or gave up. Those of a port that is away went with it.
+    fn report_aliases(&mut self) {
+        let events = self.registry.aliases.take_events();
+        let Some(snapshot) = self.snapshot.clone().filter(|_| !events.is_empty()) else { return };
+        for AliasEvent { port, alias, given } in events {
+            // A GUID that was taken back for the port whose own it is stays in service.
+            if snapshot.port_by_guid(alias).is_none() {
+                self.report_guid(if given { 64 } else { 65 }, &snapshot, port, alias);
+            }
+        }
+    }
+
+    /// Notices about a port of a picture: its own GID, and those of its aliases.
     fn report_port(&mut self, trap: u16, of: &Snapshot, guid: Guid) {
-        let Some(port) = of.port_by_guid(guid) else { return };
+        self.report_guid(trap, of, guid, guid);
+        let aliases = Arc::clone(self.registry.aliases.table());
+        for alias in aliases.of_port(guid).filter(|alias| of.port_by_guid(*alias).is_none()) {
+            self.report_guid(trap, of, guid, alias);
+        }
+    }
+
+    /// A notice about a GUID of a port of a picture, for those who share a partition with it.
+    fn report_guid(&mut self, trap: u16, of: &Snapshot, port: Guid, guid: Guid) {
+        let Some(holder) = of.port_by_guid(port) else { return };
         // Ports of two pictures are not the same by their places.
-        let may = |other: &EndPort| other.guid == guid || other.common_pkey(port, None).is_some();
-        self.report_gid(trap, of.gid_of(port), &may);
+        let may = |other: &EndPort| other.guid == port || other.common_pkey(holder, None).is_some();
+        self.report_gid(trap, Gid::new(of.sm.gid_prefix, guid), &may);
     }
 
     /// A notice of the subnet manager itself about a GID.

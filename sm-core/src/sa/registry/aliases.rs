@@ -32,6 +32,19 @@ pub struct Aliases {
     table: Arc<AliasTable>,
     /// Blocks that changed since they were last taken for the store.
     changed: BTreeSet<(Guid, u8)>,
+    /// What was given and freed since it was last taken for subscribers.
+    events: Vec<AliasEvent>,
+}
+
+/// An alias was given to a port, or freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AliasEvent {
+    /// PortGUID of the port.
+    pub port: Guid,
+    /// The alias.
+    pub alias: Guid,
+    /// Whether it was given.
+    pub given: bool,
 }
 
 /// A request, with the port that it is about.
@@ -159,9 +172,20 @@ impl Aliases {
     }
 
     fn put(&mut self, port: Guid, block: u8, index: usize, alias: Guid) {
+        let old = self.table.block(port, block).get(index).copied().unwrap_or_default();
         if Arc::make_mut(&mut self.table).put(port, block, index, alias) {
             self.changed.insert((port, block));
+            for (alias, given) in [(old, false), (alias, true)] {
+                if alias.is_some() {
+                    self.events.push(AliasEvent { port, alias, given });
+                }
+            }
         }
+    }
+
+    /// What was given and freed since the last call, in order.
+    pub(in crate::sa) fn take_events(&mut self) -> Vec<AliasEvent> {
+        std::mem::take(&mut self.events)
     }
 
     fn record(&self, asked: &Asked<'_>, record: &GuidInfoRecord, refused: u8) -> GuidInfoRecord {
@@ -207,7 +231,7 @@ impl Aliases {
 
     /// None, after these of another registry.
     pub(super) fn successor(&self) -> Self {
-        Self { table: Arc::new(self.table.successor()), changed: BTreeSet::new() }
+        Self { table: Arc::new(self.table.successor()), ..Self::default() }
     }
 }
 

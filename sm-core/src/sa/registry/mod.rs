@@ -18,8 +18,8 @@ use mad::wire::ids::sa;
 use mad::wire::sa::{InformInfo, InformInfoRecord, McMemberRecord, Record, SaMad, ServiceRecord};
 use mad::wire::{Attribute, Method, Status};
 
-pub use self::aliases::Aliases;
 pub(super) use self::aliases::capacity;
+pub use self::aliases::{AliasEvent, Aliases};
 pub use self::groups::{
     Group, GroupEvent, GroupTraits, Groups, MemberRequest, Membership, ipoib_broadcast, multicast_capacity,
 };

@@ -306,3 +306,52 @@ fn aliases_of_ports_that_are_gone_are_free() {
     let table = server.registry().aliases.table();
     assert_eq!((table.holder(Guid(port(4))), table.holder(Guid(0xa1))), (None, Some(Guid(port(2)))));
 }
+
+/// Whoever subscribed hears of the GID of each alias: as it is given, replaced and freed, and as its port goes and comes.
+#[test]
+fn traps_64_and_65_tell_of_aliases() {
+    let whole = snapshot();
+    let mut server = Server::new(ServerConfig::default());
+    assert_eq!(subscribe(&mut server, &whole, 2, 1), Status::OK);
+    // What the subscriber hears, which answers each report.
+    let heard = |server: &mut Server, picture: &Arc<Snapshot>, now: Timestamp| {
+        let mut heard = Vec::new();
+        while let Some(report) = server.poll_send(now) {
+            let notice = Report::decode(&SaMad::from_mad(report.mad).data).unwrap().notice;
+            if let TrapDetails::GidInService(data) | TrapDetails::GidOutOfService(data) = notice.details() {
+                heard.push((notice.trap_number().unwrap(), data.gid().guid().0));
+            }
+            let mut answer = report.mad;
+            answer.header.method = Method::REPORT_RESP.0;
+            server.receive(&Datagram { address: report.address, mad: answer }, picture, now);
+        }
+        heard
+    };
+    set(&mut server, &whole, 1, &[(1, 0xa1), (2, 0xa2)]).unwrap();
+    assert_eq!(heard(&mut server, &whole, at(2)), [(64, 0xa1), (64, 0xa2)]);
+    set(&mut server, &whole, 1, &[(1, 0xa1)]).unwrap();
+    assert_eq!(heard(&mut server, &whole, at(3)), [], "the same again is no news");
+    set(&mut server, &whole, 1, &[(1, 0xa3)]).unwrap();
+    assert_eq!(heard(&mut server, &whole, at(4)), [(65, 0xa1), (64, 0xa3)]);
+    let freed = (wanted(&whole, 1, 0, &[]), places(&[2]));
+    change(&mut server, &whole, (1, 0), Method::DELETE, freed).unwrap();
+    assert_eq!(heard(&mut server, &whole, at(5)), [(65, 0xa2)]);
+
+    let mut fabric = whole.observed.fabric.clone();
+    fabric.remove_node(fabric.find(Guid(port(1) - 1)).unwrap());
+    let without = Arc::new(freeze(fabric));
+    server.set_snapshot(&without, at(10));
+    let told: BTreeSet<_> = heard(&mut server, &without, at(11)).into_iter().collect();
+    assert_eq!(told, BTreeSet::from([(65, port(1)), (65, 0xa3)]));
+    server.set_snapshot(&whole, at(20));
+    let told: BTreeSet<_> = heard(&mut server, &whole, at(21)).into_iter().collect();
+    assert_eq!(told, BTreeSet::from([(64, port(1)), (64, 0xa3)]));
+    server.set_snapshot(&without, at(30));
+    heard(&mut server, &without, at(31));
+    assert_eq!(
+        heard(&mut server, &without, at(200_000)),
+        [],
+        "what went is not told again when it is forgotten"
+    );
+    assert_eq!(server.registry().aliases.table().of_port(Guid(port(1))).count(), 0);
+}
