@@ -98,6 +98,7 @@ impl Manager {
             Action::SaveLids(lids) => self.state.replace(Kind::Lids, &typed::lid_entries(&lids)),
             Action::SaveQuirks(quirks) => self.state.replace(Kind::NotKept, &typed::quirk_entries(&quirks)),
             Action::SaveKeys(keys) => self.state.replace(Kind::MKey, &typed::key_entries(&keys)),
+            Action::SaveServed(ports) => self.state.replace(Kind::Served, &typed::served_entries(&ports)),
             Action::AnotherFabric => {
                 self.state.set_aside();
                 self.administration.restore(Entries::new());
@@ -137,7 +138,7 @@ impl Manager {
     /// Lets everybody but the state machine have its turn; whether there is anything new for the machine.
     fn turn(&mut self, now: Timestamp) -> bool {
         self.follow_role(now);
-        let (changes, answers) = self.administration.turn(now);
+        let (changes, answers) = self.administration.turn(self.machine.sm.leads_until() >= now, now);
         // Written before anybody is told.
         self.state.change(changes);
         let mirrored = self.state.turn(now);

@@ -1,12 +1,12 @@
 //! The thread that keeps the state: it alone writes to stores.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
-use mad::types::{Lid, Timestamp};
+use mad::types::{Guid, Lid, Timestamp};
 
 use super::mirroring::Mirroring;
 use super::shared::Shared;
@@ -32,6 +32,8 @@ pub(super) enum Job {
     NotKept(Arc<Quirks>),
     /// All keys of ports.
     Keys(Arc<KeyMemory>),
+    /// All ports whose registrations are among those kept.
+    Served(Arc<BTreeSet<Guid>>),
     /// Registrations that changed, and who is told when they are written (or can't be).
     Registrations(Vec<Change>, Option<Sender<()>>),
     /// A standby begins to take over, and what is kept of registrations is out of date: what is left without them.
@@ -231,6 +233,9 @@ impl Work {
             }
             Job::Keys(keys) => {
                 self.change(self.book.replacing(Kind::MKey, &typed::key_entries(&keys)), None);
+            }
+            Job::Served(ports) => {
+                self.change(self.book.replacing(Kind::Served, &typed::served_entries(&ports)), None);
             }
             Job::Registrations(changes, done) => self.change(changes, done),
             Job::ForgetRegistrations(reply) => {

@@ -1,7 +1,7 @@
 //! Doing what the state machine wants done.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
@@ -19,6 +19,22 @@ use crate::sm::{Action, Event, Report, Sm};
 use crate::snapshot::Snapshot;
 use crate::store::Entries;
 
+/// What subnet administration has to know of the state machine from moment to moment.
+#[derive(Debug, Default)]
+pub(super) struct Standing {
+    /// ActCount, as SMInfoRecord tells it.
+    pub(super) act_count: AtomicU32,
+    /// [`Sm::leads_until`], in nanoseconds from the start.
+    leads_until: AtomicU64,
+}
+
+impl Standing {
+    /// Whether we are certainly master at this moment.
+    pub(super) fn leads(&self, now: Timestamp) -> bool {
+        now.as_nanos() <= self.leads_until.load(Ordering::Relaxed)
+    }
+}
+
 /// Everything that actions act upon.
 pub(super) struct Performer<'a> {
     pub(super) transport: Arc<dyn Transport>,
@@ -32,8 +48,8 @@ pub(super) struct Performer<'a> {
     /// The other end of it: what was not taken over yet is dropped for what comes later.
     pub(super) superseded: Receiver<Entries>,
     pub(super) hooks: Hooks<'a>,
-    /// For whoever tells it in SMInfoRecord.
-    pub(super) act_count: Arc<AtomicU32>,
+    /// What the state machine says of itself.
+    pub(super) standing: Arc<Standing>,
     pub(super) log: Log,
     pub(super) start: Instant,
     /// The last round's report, taken by whoever waits for it.
@@ -47,7 +63,8 @@ impl Performer<'_> {
 
     /// Performs actions until there are none.
     pub(super) fn drain(&mut self, sm: &mut Sm) -> Result<(), DaemonError> {
-        self.act_count.store(sm.act_count(), Ordering::Relaxed);
+        self.standing.act_count.store(sm.act_count(), Ordering::Relaxed);
+        self.standing.leads_until.store(sm.leads_until().as_nanos(), Ordering::Relaxed);
         while let Some(action) = sm.poll_action(self.now()) {
             match action {
                 Action::Send(datagram, timeout) => {
@@ -72,6 +89,7 @@ impl Performer<'_> {
                 Action::SaveLids(lids) => self.keeper.keep(Job::Lids(lids)),
                 Action::SaveQuirks(quirks) => self.keeper.keep(Job::NotKept(quirks)),
                 Action::SaveKeys(keys) => self.keeper.keep(Job::Keys(keys)),
+                Action::SaveServed(ports) => self.keeper.keep(Job::Served(ports)),
                 Action::AnotherFabric => {
                     self.keeper.keep(Job::AnotherFabric);
                     self.restore(Entries::new());

@@ -1,7 +1,6 @@
 //! The loop around the state machine.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use mad::transport::{Received, TransportError};
 use super::keeper::{Book, Copy, Job, Keeper, Part, epoch};
 use super::log::Log;
 use super::mirroring::Mirroring;
-use super::perform::Performer;
+use super::perform::{Performer, Standing};
 use super::receiver::ReceiverThread;
 use super::sa::{Channels, SaThread};
 use super::walk::first_tid;
@@ -94,7 +93,7 @@ impl<'a> Daemon<'a> {
         let (notices_in, notices) = bounded(NOTICES);
         let (wishes_in, wishes) = bounded(1);
         let (restores, restored_in) = bounded(RESTORES);
-        let act_count = Arc::new(AtomicU32::new(0));
+        let standing = Arc::new(Standing::default());
         let unregistered = version(&registrations) == 0;
         let _ = restores.send(registrations);
         let channels = Channels {
@@ -103,7 +102,7 @@ impl<'a> Daemon<'a> {
             wishes: wishes_in,
             restores: restored_in.clone(),
             keeper: keeper.jobs(),
-            act_count: Arc::clone(&act_count),
+            standing: Arc::clone(&standing),
             epoch: epoch(start),
             start,
         };
@@ -126,7 +125,7 @@ impl<'a> Daemon<'a> {
                 superseded: restored_in,
                 hooks,
                 log: Log::default(),
-                act_count,
+                standing,
                 start,
                 report: None,
             },

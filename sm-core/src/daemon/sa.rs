@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use mad::wire::smp::Notice;
 use super::DaemonError;
 use super::keeper::Job;
 use super::log::Counters;
+use super::perform::Standing;
 use super::sa_workers::Workers;
 use super::unwritten::Unwritten;
 use crate::sa::{Server, ServerConfig, Wish};
@@ -44,8 +45,8 @@ pub(super) struct Channels {
     pub(super) restores: Receiver<Entries>,
     /// Where changed registrations are kept.
     pub(super) keeper: Sender<Job>,
-    /// ActCount of the subnet manager.
-    pub(super) act_count: Arc<AtomicU32>,
+    /// What the subnet manager is at this moment.
+    pub(super) standing: Arc<Standing>,
     /// UNIX time of the start.
     pub(super) epoch: Epoch,
     /// The start of the run.
@@ -114,6 +115,10 @@ impl Work {
         Timestamp::from_start(self.channels.start.elapsed())
     }
 
+    fn leads(&self) -> bool {
+        self.channels.standing.leads(self.now())
+    }
+
     fn run(self, mut server: Server) {
         let (mut told, mut more, mut unwritten) = (Told::default(), false, Unwritten::default());
         let mut counters = Counters::default();
@@ -122,7 +127,7 @@ impl Work {
             let wait =
                 if more { Duration::ZERO } else { unwritten.patience().map_or(idle, |at| at.min(idle)) };
             select! {
-                recv(unwritten.next()) -> _ => {}
+                recv(unwritten.next(self.leads())) -> _ => {}
                 recv(self.channels.queries) -> batch => match batch {
                     Ok(batch) => self.take(&mut server, &batch),
                     Err(_) => break,
@@ -141,14 +146,14 @@ impl Work {
             if let Some(snapshot) = self.picture(&mut server) {
                 server.set_snapshot(&snapshot, self.now());
             }
-            server.set_act_count(self.channels.act_count.load(Ordering::Relaxed));
+            server.set_act_count(self.channels.standing.act_count.load(Ordering::Relaxed));
             for notice in self.channels.notices.try_iter().take(BATCH) {
                 server.notice(&notice);
             }
             while let Some(job) = server.poll_heavy(self.now()) {
                 let _ = self.workers.jobs.send(job);
             }
-            self.send_all(&unwritten.take_written());
+            self.send_all(&unwritten.take_written(self.leads()));
             more = self.send(&mut server, &mut unwritten);
             self.wish(&mut server, &mut told);
             counters.tell_sometimes(&server, self.now());
@@ -167,8 +172,8 @@ impl Work {
         while let Some(patience) = unwritten.patience()
             && Instant::now() < end
         {
-            let _ = unwritten.next().recv_timeout(patience.min(END));
-            self.send_all(&unwritten.take_written());
+            let _ = unwritten.next(true).recv_timeout(patience.min(END));
+            self.send_all(&unwritten.take_written(self.leads()));
         }
     }
 
@@ -182,7 +187,7 @@ impl Work {
         }
         let more = answers.len() == BATCH;
         let changes = server.take_changes(self.channels.epoch);
-        self.send_all(&unwritten.keep(answers, changes, &self.channels.keeper));
+        self.send_all(&unwritten.keep(answers, changes, &self.channels.keeper, self.leads()));
         more
     }
 

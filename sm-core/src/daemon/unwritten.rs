@@ -1,14 +1,16 @@
-//! Answers that acknowledge registrations wait here until those are written (B48); what only reads goes out at once, so that no
-//! path is waited for while a store writes. In order of the changes; a store that hangs delays them by [`KEEP_WAIT`] at most.
+//! Answers that acknowledge registrations wait here until those are written (B48) and we are certainly master; what only reads
+//! goes out at once, so that no path is waited for while a store writes. In order of the changes; a store that hangs delays
+//! them by [`KEEP_WAIT`] at most. A manager that was stopped for so long that another may rule gives no promise when it
+//! wakes: what it can't vouch for within [`KEEP_WAIT`] is never sent, and asked again.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, never};
 use mad::transport::Datagram;
-use mad::wire::ids::sa;
 
 use super::keeper::Job;
+use crate::sa::acknowledges;
 use crate::store::Change;
 
 /// The longest that an answer waits for the store.
@@ -26,12 +28,14 @@ struct Waiting {
 pub(super) struct Unwritten(VecDeque<Waiting>);
 
 impl Unwritten {
-    /// Has changes written, those of a batch with one commit, and gives back the answers that need not wait for it.
+    /// Has changes written, those of a batch with one commit, and gives back the answers that need not wait for it, or
+    /// for it to be certain that we are master (`leads`).
     pub(super) fn keep(
         &mut self,
         mut answers: Vec<Datagram>,
         changes: Vec<Change>,
         keeper: &Sender<Job>,
+        leads: bool,
     ) -> Vec<Datagram> {
         if !changes.is_empty() {
             let (done, written) = bounded(0);
@@ -39,15 +43,19 @@ impl Unwritten {
                 self.0.push_back(Waiting { answers: Vec::new(), written, until: Instant::now() + KEEP_WAIT });
             }
         }
+        if !leads && self.0.is_empty() && answers.iter().any(acknowledges) {
+            let (_, written) = bounded(0);
+            self.0.push_back(Waiting { answers: Vec::new(), written, until: Instant::now() + KEEP_WAIT });
+        }
         if let Some(last) = self.0.back_mut() {
-            last.answers.extend(answers.extract_if(.., |answer| is_of_registrations(answer)));
+            last.answers.extend(answers.extract_if(.., |answer| acknowledges(answer)));
         }
         answers
     }
 
     /// Tells when there may be something for [`Unwritten::take_written`].
-    pub(super) fn next(&self) -> Receiver<()> {
-        self.0.front().map_or_else(never, |front| front.written.clone())
+    pub(super) fn next(&self, leads: bool) -> Receiver<()> {
+        self.0.front().filter(|_| leads).map_or_else(never, |front| front.written.clone())
     }
 
     /// How long the first ones wait yet at most.
@@ -56,24 +64,20 @@ impl Unwritten {
     }
 
     /// The answers whose changes are written, or wait no longer.
-    pub(super) fn take_written(&mut self) -> Vec<Datagram> {
+    pub(super) fn take_written(&mut self, leads: bool) -> Vec<Datagram> {
         let mut answers = Vec::new();
         while let Some(front) = self.0.front_mut() {
             let pending = front.written.try_recv() == Err(TryRecvError::Empty);
-            if pending && front.until > Instant::now() {
+            if (pending || !leads) && front.until > Instant::now() {
                 break;
             }
-            answers.append(&mut front.answers);
+            if leads {
+                answers.append(&mut front.answers);
+            }
             self.0.pop_front();
         }
         answers
     }
-}
-
-/// Whether an answer may acknowledge what a port registered.
-fn is_of_registrations(answer: &Datagram) -> bool {
-    let attribute = answer.mad.header.attribute_id.get();
-    [sa::MC_MEMBER_RECORD, sa::SERVICE_RECORD, sa::INFORM_INFO, sa::GUID_INFO_RECORD].contains(&attribute)
 }
 
 #[cfg(test)]
@@ -81,6 +85,7 @@ mod tests {
     use mad::transport::Address;
     use mad::types::ServiceLevel;
     use mad::wire::Mad;
+    use mad::wire::ids::sa;
     use zerocopy::FromZeros;
 
     use super::*;
@@ -101,18 +106,40 @@ mod tests {
         let (path, join, service) =
             (answer(sa::PATH_RECORD), answer(sa::MC_MEMBER_RECORD), answer(sa::SERVICE_RECORD));
         let change = || vec![Change { key: Key::new(Kind::Member, vec![1]), value: None }];
-        assert_eq!(unwritten.keep(vec![join, path], Vec::new(), &keeper), [join, path], "nothing changed");
-        assert_eq!(unwritten.keep(vec![join, path], change(), &keeper), [path]);
-        assert_eq!(unwritten.keep(vec![join, path], Vec::new(), &keeper), [path], "the same join again");
-        assert_eq!(unwritten.keep(vec![service], change(), &keeper), []);
-        assert_eq!(unwritten.take_written(), []);
+        assert_eq!(
+            unwritten.keep(vec![join, path], Vec::new(), &keeper, true),
+            [join, path],
+            "nothing changed"
+        );
+        assert_eq!(unwritten.keep(vec![join, path], change(), &keeper, true), [path]);
+        assert_eq!(
+            unwritten.keep(vec![join, path], Vec::new(), &keeper, true),
+            [path],
+            "the same join again"
+        );
+        assert_eq!(unwritten.keep(vec![service], change(), &keeper, true), []);
+        assert_eq!(unwritten.take_written(true), []);
         let Ok(Job::Registrations(_, first)) = jobs.recv() else { panic!("a job") };
         let Ok(Job::Registrations(_, second)) = jobs.recv() else { panic!("a job") };
         drop(second);
-        assert_eq!(unwritten.take_written(), [], "not before the first");
+        assert_eq!(unwritten.take_written(true), [], "not before the first");
         drop(first);
-        assert!(unwritten.next().recv().is_err());
-        assert_eq!(unwritten.take_written(), [join, join, service]);
+        assert!(unwritten.next(true).recv().is_err());
+        assert_eq!(unwritten.take_written(true), [join, join, service]);
         assert_eq!(unwritten.patience(), None);
+    }
+    /// Who was stopped, and wakes, doesn't know yet whether another rules: it promises nothing until that is certain.
+    #[test]
+    fn nothing_is_acknowledged_while_another_may_rule() {
+        let (keeper, _jobs) = bounded(9);
+        let mut unwritten = Unwritten::default();
+        let (path, join) = (answer(sa::PATH_RECORD), answer(sa::MC_MEMBER_RECORD));
+        assert_eq!(unwritten.keep(vec![join, path], Vec::new(), &keeper, false), [path]);
+        assert_eq!(unwritten.take_written(false), []);
+        assert_eq!(unwritten.take_written(true), [join]);
+        assert_eq!(unwritten.keep(vec![join], Vec::new(), &keeper, false), []);
+        unwritten.0[0].until = Instant::now();
+        assert_eq!(unwritten.take_written(false), [], "and not for ever");
+        assert_eq!(unwritten.take_written(true), []);
     }
 }

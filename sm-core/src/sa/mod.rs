@@ -22,7 +22,7 @@ pub use complaints::Complaint;
 pub use paths::{Path, PathQuery, Side, Wanted};
 pub use registry::Registry;
 pub use selector::Bound;
-pub use server::{Server, ServerConfig, ServerStatistics};
+pub use server::{Server, ServerConfig, ServerStatistics, acknowledges};
 pub use wish::Wish;
 
 #[cfg(test)]

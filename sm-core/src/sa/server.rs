@@ -7,6 +7,7 @@ use std::time::Duration;
 use mad::rmpp::{Direction, Event, Rmpp, RmppConfig, SendError, TransferKey};
 use mad::transport::{Address, Datagram};
 use mad::types::{Gid, Guid, Lid, Timestamp};
+use mad::wire::ids::sa as ids;
 use mad::wire::rmpp::RmppType;
 use mad::wire::sa::{GuidInfoRecord, SaMad, SmInfoRecord};
 use mad::wire::smp::{GidData, Notice, NoticeType};
@@ -107,6 +108,13 @@ pub struct Server {
     act_count: u32,
     statistics: ServerStatistics,
     complaints: Complaints,
+}
+
+/// Whether an answer may acknowledge what a port registered: a promise, which only the master can make.
+pub fn acknowledges(answer: &Datagram) -> bool {
+    let attribute = answer.mad.header.attribute_id.get();
+    let registrations = [ids::MC_MEMBER_RECORD, ids::SERVICE_RECORD, ids::INFORM_INFO, ids::GUID_INFO_RECORD];
+    registrations.contains(&attribute)
 }
 
 /// How long a request waits for tables to be read. Then it is answered BUSY, and comes again.

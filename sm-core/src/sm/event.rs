@@ -89,6 +89,8 @@ pub enum Action {
     SaveQuirks(Arc<Quirks>),
     /// Remember the keys of ports.
     SaveKeys(Arc<KeyMemory>),
+    /// Remember whose registrations are all in what is kept.
+    SaveServed(Arc<BTreeSet<Guid>>),
     /// What was remembered is of another fabric: set it aside, registrations too. Comes before the first picture.
     AnotherFabric,
     /// A trap came; whoever subscribed is to be told.

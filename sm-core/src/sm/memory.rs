@@ -48,7 +48,7 @@ impl Sm {
         self.memory = Arc::new(restored.lids);
         self.memory_is_doubtful = false;
         self.memory_is_outdated = false;
-        self.unregistered = false;
+        self.tell.resume(restored.served);
         self.ground.quirks = restored.quirks;
         self.keys_mut().add(&restored.keys);
         if let Phase::Sweeping(sweep) = &mut self.phase {

@@ -159,8 +159,6 @@ pub struct Sm {
     wishes: Wishes,
     watch: Watch,
     tell: Tell,
-    /// Every port is to be told to register anew, as soon as there is a picture.
-    unregistered: bool,
     balance: Balance,
     key_notes: KeyNotes,
     /// Ports that came up between their reading and the clearing of PortStateChange.
@@ -209,8 +207,7 @@ impl Sm {
             aliases: restored.aliases,
             wishes: Wishes::default(),
             watch: Watch::default(),
-            tell: Tell::default(),
-            unregistered: false,
+            tell: Tell::with(restored.served),
             balance: Balance::default(),
             key_notes: KeyNotes::default(),
             changed_meanwhile: Vec::new(),
@@ -260,7 +257,10 @@ impl Sm {
                 self.tables_wanted.extend(nodes);
                 self.wishes.look();
             }
-            Event::Unregistered => self.unregistered = true,
+            Event::Unregistered => {
+                self.serve_nobody();
+                self.wishes.replan();
+            }
             Event::Mirrored(restored) => self.take_mirrored(*restored),
             Event::SweepRequested => self.wishes.full(),
             Event::Settings(settings) => self.change_settings(*settings),

@@ -4,12 +4,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mad::transactions::Request;
 use mad::transport::Datagram;
 use mad::types::{DirectedPath, Guid, MKey, PortState, Timestamp};
 use mad::wire::smp::{SmControl, SmInfo, SmState, Smp};
 use mad::wire::{Attribute, Status};
+use routing::fabric::PortRef;
 
 use super::election::{Order, Peer, Policy, Rank, Verdict};
 use super::{Action, Phase, Role, Sm, Token};
@@ -30,8 +32,20 @@ pub(super) struct Others {
     next_poll: Option<Timestamp>,
     /// When we last handled anything.
     alive: Option<Timestamp>,
-    /// When the last sweep began that found our own port with a link.
+    /// When our own port was last known to have a link: the beginning of a sweep, or another manager's question.
     linked: Option<Timestamp>,
+    /// The longest time since the last sweep for which nothing told of its link.
+    unlinked: Duration,
+}
+
+impl Others {
+    /// Our own port has a link now.
+    fn note_link(&mut self, now: Timestamp) {
+        if let Some(last) = self.linked.filter(|last| *last < now) {
+            self.unlinked = self.unlinked.max(now - last);
+            self.linked = Some(now);
+        }
+    }
 }
 
 /// Askers that are remembered; more are as good as these.
@@ -91,7 +105,7 @@ impl Sm {
 
     /// How long a manager may be stopped before it has to think that others have taken over: half of what a standby with
     /// our settings waits.
-    fn lapse(&self) -> std::time::Duration {
+    fn lapse(&self) -> Duration {
         self.settings.polling_interval * (self.settings.polling_retries + 1) / 2
     }
 
@@ -99,6 +113,13 @@ impl Sm {
     pub(super) fn heartbeat(&self) -> Option<Timestamp> {
         let at_work = matches!(self.sm_state(), SmState::Master | SmState::Discovering);
         self.others.alive.filter(|_| at_work).map(|at| at + self.lapse() / 2)
+    }
+
+    /// Until when nobody can have taken us for dead, if we are in charge: what is promised later has to be confirmed by
+    /// another event first.
+    pub fn leads_until(&self) -> Timestamp {
+        let alive = self.others.alive.filter(|_| self.election.leads());
+        alive.map_or(Timestamp::ZERO, |at| at + self.lapse())
     }
 
     /// Called with every event, before it is handled.
@@ -117,6 +138,7 @@ impl Sm {
             return;
         };
         let Some(path) = way_back(request) else { return };
+        self.others.note_link(now);
         if self.others.askers.len() < MOST_ASKERS {
             self.others.askers.insert(peer.rank.guid, path);
         }
@@ -133,11 +155,19 @@ impl Sm {
     /// Whether others may have taken over or written tables since the last sweep, unseen: our own port lost its link for so long, or
     /// a manager that was rising or master was met then and has left since.
     pub(super) fn may_have_missed_others(&mut self, before: Option<&Observed>, observed: &Observed) -> bool {
-        let last = self.others.linked.replace(self.round.sweep_began());
-        let Some(before) = before.filter(|_| self.sm_state() == SmState::Master) else { return false };
+        let long = self.others.linked.is_none() || {
+            self.others.note_link(self.round.sweep_began());
+            self.others.unlinked > self.lapse()
+        };
+        (self.others.linked, self.others.unlinked) = (Some(self.round.sweep_began()), Duration::ZERO);
         let own = |picture: &Observed| picture.port_info(picture.local)?.port_state();
-        let fell = own(before) == Some(PortState::Active) && own(observed) == Some(PortState::Init);
-        let long = last.is_some_and(|last| self.round.sweep_began() - last > self.lapse());
+        let fell = own(observed) == Some(PortState::Init);
+        // Somebody else may have answered at our LID, which was free, and be gone.
+        if fell && long {
+            self.serve_nobody();
+        }
+        let Some(before) = before.filter(|_| self.sm_state() == SmState::Master) else { return false };
+        let fell = fell && own(before) == Some(PortState::Active);
         let rose = |m: &OtherManager| {
             let writes = matches!(m.info.state(), Some(SmState::Discovering | SmState::Master));
             writes && observed.managers.iter().all(|now| now.guid != m.guid)
@@ -164,17 +194,33 @@ impl Sm {
     pub(super) fn meet(&mut self, observed: &Observed) -> Verdict {
         self.renew_rank();
         let path = |m: &OtherManager| Some((m.guid, observed.nodes.get(&m.port.node)?.path));
-        // Ports that took another master for the subnet manager at our LID can't be told from ours.
-        let own = observed.fabric.port(own_end(observed)).and_then(|port| port.lid);
-        let lid = |m: &OtherManager| observed.fabric.port(m.port).and_then(|port| port.lid);
-        let rules_at_our_lid =
-            |m: &OtherManager| m.info.state() == Some(SmState::Master) && own.is_some() && lid(m) == own;
-        self.unregistered |= observed.managers.iter().any(rules_at_our_lid);
+        if self.another_answered_at_our_lid(observed) {
+            self.serve_nobody();
+        }
         self.others.paths = observed.managers.iter().filter_map(path).collect();
         let verdict = self.election.swept(&self.peers(&said_by(&observed.managers)));
         let oddities = observed.managers.iter().filter_map(|m| self.oddity(observed, m)).collect::<Vec<_>>();
         self.note(oddities);
         verdict
+    }
+
+    /// Whether ports may have taken another manager for the one at our LID: what they registered there can't be told from what
+    /// they registered with us.
+    fn another_answered_at_our_lid(&self, observed: &Observed) -> bool {
+        let own = own_end(observed);
+        let Some(lid) = observed.fabric.port(own).and_then(|port| port.lid) else { return false };
+        let at_our_lid = |end: &PortRef| {
+            *end != own && observed.fabric.port(*end).is_some_and(|port| port.lid == Some(lid))
+        };
+        let mut managers = observed.managers.iter();
+        if self.role() == Role::Master {
+            return managers.any(|m| m.info.state() == Some(SmState::Master) && at_our_lid(&m.port));
+        }
+        // Who was master there may have stepped back or ended before we met it.
+        let nodes = observed.fabric.nodes();
+        nodes
+            .flat_map(|(node, facts)| facts.end_ports().map(move |(port, _)| PortRef { node, port }))
+            .any(|end| at_our_lid(&end))
     }
 
     fn oddity(&self, observed: &Observed, manager: &OtherManager) -> Option<String> {
@@ -224,6 +270,7 @@ impl Sm {
         self.others.next_poll = self.election.polls().map(|_| now + self.settings.polling_interval);
         if matches!(self.sm_state(), SmState::Standby | SmState::NotActive) {
             self.memory_is_outdated = true;
+            self.tell.stand_by();
             if self.snapshot.take().is_some() {
                 self.actions.push_back(Action::Withdraw);
             }

@@ -243,12 +243,12 @@ impl Sm {
             report.count(&observed);
             report.seconds.sweep = seconds(now - self.round.sweep_began);
         }
-        if let Some(before) = self.observed.as_ref().filter(|_| changed) {
-            self.tell.compare(before, &observed);
-        }
         let before = self.observed.replace(Arc::clone(&observed));
         if !self.local_port_is_up(&observed) {
             return self.link_is_down(now);
+        }
+        if changed && self.role() == Role::Master {
+            self.tell.retain_present(&observed);
         }
         if self.may_have_missed_others(before.as_deref(), &observed) {
             self.foreign_tables = true;
@@ -404,11 +404,7 @@ impl Sm {
             self.changed_meanwhile = changed_meanwhile;
             self.wishes.look();
         }
-        if std::mem::take(&mut self.unregistered) && self.settings.plan.client_reregister {
-            let ports = observed.fabric.nodes().flat_map(|(_, node)| node.end_ports());
-            let ports = ports.map(|(_, port)| port.guid);
-            self.tell.add(ports.filter(|guid| !applied.reregistered.contains(guid)));
-        }
+        self.tell.add_unserved(&observed, self.settings.plan.client_reregister);
         self.publish(&plan, Arc::clone(&observed), failures.is_empty());
         self.observed = Some(observed);
         self.end_round(now);
@@ -443,6 +439,7 @@ impl Sm {
     }
 
     pub(super) fn end_round(&mut self, now: Timestamp) {
+        self.tell_again();
         let interval = self.settings.sweep_interval;
         if self.round.open {
             self.round.quick += 1;

@@ -1,8 +1,11 @@
 //! Telling clients to register anew, at the pace at which the SA can take them in (B72).
 //!
-//! A few are told with the Set that gives the reason. Where there are many, as after a takeover, and where a port's
-//! registrations were dropped though it never left ACTIVE (B37), each gets a Set of its own, spread over time, and the
-//! confirmation is waited for.
+//! A few are told with the Set that gives the reason. Where there are many, as after a takeover, and where a port comes into
+//! the picture that is ACTIVE already (B37), each gets a Set of its own, spread over time, and the confirmation is waited
+//! for.
+//!
+//! Whom the SA *serves*, that is whose registrations it has, if there are any, is kept and mirrored with them: who goes on
+//! with a state, after a restart or as another manager, tells those whom that state does not serve, and no others.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -10,28 +13,43 @@ use std::time::Duration;
 
 use mad::types::{Guid, PortState, Timestamp};
 use mad::wire::smp::PortInfo;
+use routing::fabric::Port;
 
-use super::{Sm, Token};
+use super::{Action, Sm, Token};
 use crate::apply::reregister_request;
 use crate::observed::Observed;
 use crate::request::Answer;
 
 /// The pause after those told in one go.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Sets without confirmation after which a port is given up until there is a new reason.
+/// Sets without confirmation after which a port is left alone until the end of the next round.
 const TRIES: u32 = 3;
 
-/// Ports that have to be told, and ports that left.
+/// Ports that have to be told, and whom the SA serves.
 #[derive(Debug, Default)]
 pub(super) struct Tell {
     waiting: VecDeque<(Guid, u32)>,
     queued: BTreeSet<Guid>,
     next: Timestamp,
-    /// End ports that were in a picture once and are not now: the SA has dropped what they registered.
-    absent: BTreeSet<Guid>,
+    /// Ports whose registrations, if they have any, the SA knows; `None`: those of the first picture.
+    served: Option<BTreeSet<Guid>>,
+    /// `served` is not kept yet as it is now.
+    is_new: bool,
+    /// Some were told in vain.
+    in_vain: bool,
 }
 
 impl Tell {
+    /// With the ports that are served by what was restored.
+    pub(super) fn with(served: Option<BTreeSet<Guid>>) -> Self {
+        Self { served, ..Self::default() }
+    }
+
+    /// The SA goes on with the registrations of these ports.
+    pub(super) fn resume(&mut self, served: Option<BTreeSet<Guid>>) {
+        self.served = served;
+    }
+
     pub(super) fn add(&mut self, ports: impl IntoIterator<Item = Guid>) {
         for guid in ports {
             if self.queued.insert(guid) {
@@ -42,6 +60,7 @@ impl Tell {
 
     /// These were told by another Set.
     pub(super) fn done(&mut self, ports: &BTreeSet<Guid>) {
+        ports.iter().for_each(|guid| self.note_served(*guid));
         if ports.is_empty() || self.queued.is_empty() {
             return;
         }
@@ -49,10 +68,20 @@ impl Tell {
         self.waiting.retain(|(guid, _)| !ports.contains(guid));
     }
 
-    /// Nobody is told any more; who takes over tells whom it has to.
+    fn note_served(&mut self, guid: Guid) {
+        if let Some(served) = &mut self.served {
+            self.is_new |= served.insert(guid);
+        }
+    }
+
+    /// What was sent and not answered is sent again.
     pub(super) fn abandon(&mut self) {
-        self.waiting.clear();
-        self.queued.clear();
+        self.waiting = self.queued.iter().map(|guid| (*guid, 0)).collect();
+    }
+
+    /// Nobody is told any more; who takes over tells whom it has to.
+    pub(super) fn stand_by(&mut self) {
+        *self = Self { next: self.next, ..Self::default() };
     }
 
     /// When the next ones are due.
@@ -60,28 +89,66 @@ impl Tell {
         (!self.waiting.is_empty()).then_some(self.next)
     }
 
-    /// Compares two pictures: who left is noted, who is back and was ACTIVE all the time must be told (B37).
-    pub(super) fn compare(&mut self, before: &Observed, now: &Observed) {
-        let ports = |o: &Observed| -> BTreeSet<Guid> {
-            o.fabric.nodes().flat_map(|(_, n)| n.end_ports().map(|(_, p)| p.guid)).collect()
-        };
-        let present = ports(now);
-        self.absent.extend(ports(before).difference(&present));
-        if self.absent.is_empty() {
-            return;
+    /// Who is missing from a master's picture loses what it registered, sooner or later (B37).
+    pub(super) fn retain_present(&mut self, now: &Observed) {
+        let Some(served) = &mut self.served else { return };
+        let present: BTreeSet<Guid> = end_ports(now).map(|port| port.guid).collect();
+        let before = served.len();
+        served.retain(|guid| present.contains(guid));
+        self.is_new |= served.len() < before;
+    }
+
+    /// Ports that are in service and are not served: they registered with somebody else, with a manager before us, or not since
+    /// they were dropped (B37). The LID of the subnet manager that they show may be ours all the same, since LIDs are taken
+    /// over. They are told, if anybody is (`told`).
+    pub(super) fn add_unserved(&mut self, now: &Observed, told: bool) {
+        if self.served.is_none() || !told {
+            let all = Some(end_ports(now).map(|port| port.guid).collect());
+            self.is_new |= self.served != all;
+            self.served = all;
         }
-        for (_, node) in now.fabric.nodes() {
-            for (_, port) in node.end_ports().filter(|(_, p)| p.state == PortState::Active) {
-                if self.absent.contains(&port.guid) {
-                    self.add([port.guid]);
-                }
-            }
-        }
-        self.absent.retain(|guid| !present.contains(guid));
+        self.in_vain = false;
+        let Some(served) = &self.served else { return };
+        let unserved =
+            end_ports(now).filter(|port| port.state == PortState::Active && !served.contains(&port.guid));
+        self.add(unserved.map(|port| port.guid).collect::<Vec<_>>());
+    }
+
+    /// What is to be kept, when it has changed; while many are told, one by one, only at the end of a round.
+    fn take_new(&mut self, round_ends: bool) -> Option<Arc<BTreeSet<Guid>>> {
+        let due = self.is_new && (round_ends || self.queued.is_empty());
+        self.is_new &= !due;
+        self.served.clone().filter(|_| due).map(Arc::new)
     }
 }
 
+fn end_ports(observed: &Observed) -> impl Iterator<Item = &Port> {
+    observed.fabric.nodes().flat_map(|(_, node)| node.end_ports().map(|(_, port)| port))
+}
+
 impl Sm {
+    /// What ports registered is not known, of any: they are told to register anew.
+    pub(super) fn serve_nobody(&mut self) {
+        self.tell.served = Some(BTreeSet::new());
+        self.tell.is_new = true;
+        self.save_served(true);
+    }
+
+    fn save_served(&mut self, round_ends: bool) {
+        if let Some(served) = self.tell.take_new(round_ends) {
+            self.actions.push_back(Action::SaveServed(served));
+        }
+    }
+
+    /// At the end of a round: who was told in vain is told again.
+    pub(super) fn tell_again(&mut self) {
+        if let Some(observed) = self.observed.as_ref().filter(|_| self.tell.in_vain && self.election.leads())
+        {
+            self.tell.add_unserved(observed, self.settings.plan.client_reregister);
+        }
+        self.save_served(true);
+    }
+
     /// Sends the next few, if it is time.
     pub(super) fn tell_some(&mut self, now: Timestamp) {
         if !self.may_write() || self.tell.waiting.is_empty() || self.tell.next > now {
@@ -113,6 +180,12 @@ impl Sm {
             return;
         }
         self.tell.queued.remove(&guid);
+        if answer.attribute::<PortInfo>().is_some() {
+            self.tell.note_served(guid);
+        } else {
+            self.tell.in_vain = true;
+        }
+        self.save_served(false);
         let port = self.snapshot.as_ref().and_then(|s| s.port_by_guid(guid).map(|p| p.end));
         if let (Some(info), Some(end), Some(observed)) =
             (answer.attribute::<PortInfo>(), port, &mut self.observed)

@@ -26,12 +26,14 @@ pub enum Kind {
     Aliases = 7,
     /// Keys that a port may hold and where it is, by PortGUID.
     MKey = 9,
+    /// A port whose registrations are all among these entries, by PortGUID; under an empty identifier: that this is kept at all.
+    Served = 10,
     /// How often a master changed the state, 8 bytes under an empty identifier: which of two copies is newer.
     Version = 8,
 }
 
 impl Kind {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Lids,
         Self::NotKept,
         Self::Group,
@@ -40,6 +42,7 @@ impl Kind {
         Self::Subscription,
         Self::Aliases,
         Self::MKey,
+        Self::Served,
         Self::Version,
     ];
 

@@ -1,7 +1,7 @@
 //! What survives a restart and a failover: everything that only the master knows.
 //!
 //! Everything is kept as entries ([`entry`]): LIDs, fields that ports don't keep, M_Keys, multicast groups and members, services,
-//! subscriptions, alias GUIDs. A [`StateStore`] keeps entries somewhere and changes them all or none; [`Journaled`] is a crash-safe
+//! subscriptions, alias GUIDs, and whose registrations these are. A [`StateStore`] keeps entries somewhere and changes them all or none; [`Journaled`] is a crash-safe
 //! database in the state directory with a journal before it, [`Etcd`](etcd::Etcd) one that managers share. An [`Outbox`]
 //! stands before each store: what can't be written waits in it and is tried again, and the subnet manager goes on (B18).
 //!
@@ -23,10 +23,11 @@ mod quirks;
 mod tests;
 pub mod typed;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use mad::types::Timestamp;
+use mad::types::{Guid, Timestamp};
 
 pub use embedded::Embedded;
 pub use entry::{Change, Entries, Epoch, Key, Kind, difference, next_version, version};
@@ -118,6 +119,8 @@ pub struct Restored {
     pub aliases: Arc<AliasTable>,
     /// Keys that ports may hold.
     pub keys: KeyMemory,
+    /// Ports whose registrations are all in the state; `None` where that was never kept.
+    pub served: Option<BTreeSet<Guid>>,
     /// Entries that could not be used, and stores set aside: for the log.
     pub complaints: Vec<String>,
 }
@@ -137,6 +140,7 @@ impl Restored {
             keys: typed::keys(entries, &mut complaints),
             demand: Arc::new(registry.groups.demand()),
             aliases: Arc::clone(registry.aliases.table()),
+            served: typed::served(entries),
             complaints,
         }
     }

@@ -1,4 +1,7 @@
-//! LIDs, the fields that ports don't keep and M_Keys as entries, and back; whether a store belongs to this fabric.
+//! LIDs, the fields that ports don't keep, M_Keys and the ports that are served as entries, and back; whether a store belongs to
+//! this fabric.
+
+use std::collections::BTreeSet;
 
 use mad::types::{Guid, Lid, MKey, PortNum};
 
@@ -27,14 +30,26 @@ pub fn quirk_entries(quirks: &Quirks) -> Entries {
     quirks.iter().map(entry).collect()
 }
 
-/// The entries without those that ports register anew when they are told to: groups, members, services, subscriptions.
+/// Entries of [`Kind::Served`].
+pub fn served_entries(served: &BTreeSet<Guid>) -> Entries {
+    let ids = served.iter().map(|guid| guid.0.to_be_bytes().to_vec());
+    ids.chain([Vec::new()]).map(|id| (Key::new(Kind::Served, id), Vec::new())).collect()
+}
+
+/// The ports whose registrations are all in `entries`; `None` where that was never kept.
+pub fn served(entries: &Entries) -> Option<BTreeSet<Guid>> {
+    let mut ids = entries.keys().filter(|key| key.kind == Kind::Served).map(|key| &key.id[..]).peekable();
+    ids.peek()?;
+    Some(ids.filter_map(|id| Some(Guid(u64::from_be_bytes(id.try_into().ok()?)))).collect())
+}
+
+/// The entries without those that ports register anew when they are told to: groups, members, services, subscriptions. No
+/// port is served by what is left.
 pub fn without_registrations(entries: &Entries) -> Entries {
-    let kept = |kind: Kind| !matches!(kind, Kind::Group | Kind::Member | Kind::Service | Kind::Subscription);
-    entries
-        .iter()
-        .filter(|(key, _)| kept(key.kind))
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect()
+    let registered = [Kind::Group, Kind::Member, Kind::Service, Kind::Subscription, Kind::Served];
+    let kept = entries.iter().filter(|(key, _)| !registered.contains(&key.kind));
+    let kept = kept.map(|(key, value)| (key.clone(), value.clone()));
+    kept.chain(served_entries(&BTreeSet::new())).collect()
 }
 
 /// The LIDs in `entries`; those that can't be meant, or overlap one before them, go to `complaints`.
@@ -136,6 +151,16 @@ pub fn is_of_another_fabric(memory: &LidMemory, observed: &Observed) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_served_is_read_as_it_was_written_and_nobody_is_without_registrations() {
+        assert_eq!(served(&Entries::new()), None, "never kept");
+        for ports in [BTreeSet::new(), BTreeSet::from([Guid(1), Guid(u64::MAX)])] {
+            let entries = served_entries(&ports);
+            assert_eq!(served(&entries), Some(ports));
+            assert_eq!(served(&without_registrations(&entries)), Some(BTreeSet::new()));
+        }
+    }
 
     #[test]
     fn keys_are_read_as_they_were_written_and_nothing_else_is_a_key() {

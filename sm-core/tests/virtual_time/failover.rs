@@ -101,3 +101,20 @@ fn b72_many_ports_are_told_at_the_configured_pace() {
     assert_eq!(rig.sets(LFT), 0);
     rig.assert_right();
 }
+
+/// A standby that goes on polling shows how short it was: nobody can have answered at our LID meanwhile.
+#[test]
+fn b61_a_short_cut_of_the_master_s_own_cable_is_felt_by_nobody_else() {
+    let (mut rig, other, _) = pair(4, LidTakeover::WhenGone);
+    rig.world.reset_stats();
+    let node = rig.node("H0");
+    let port = simulations::world::End::new(node, 1);
+    rig.world.unlink(port);
+    rig.run(Duration::from_millis(300));
+    rig.world.relink(port);
+    rig.run(Duration::from_secs(30));
+    assert_eq!(rig.role(), Role::Master);
+    assert_eq!(rig.world.agent::<SmAgent>(other).unwrap().0.sm.role(), Role::Standby);
+    rig.assert_right();
+    assert!(rig.world.stats().client_reregisters <= 1, "{}", rig.world.stats().client_reregisters);
+}
