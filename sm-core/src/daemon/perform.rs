@@ -1,7 +1,7 @@
 //! Doing what the state machine wants done.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
@@ -15,7 +15,7 @@ use super::log::Log;
 use super::walk::errno;
 use super::{DaemonError, Hooks};
 use crate::plan::PlanInput;
-use crate::sm::{Action, Event, Report, Sm};
+use crate::sm::{Action, Event, Report, SaBacklog, Sm};
 use crate::snapshot::Snapshot;
 use crate::store::Entries;
 
@@ -26,9 +26,27 @@ pub(super) struct Standing {
     pub(super) act_count: AtomicU32,
     /// [`Sm::leads_until`], in nanoseconds from the start.
     leads_until: AtomicU64,
+    /// What waits for the SA's answer, as the SA says.
+    queued: AtomicUsize,
+    /// When nothing did last, in nanoseconds from the start.
+    idle_at: AtomicU64,
 }
 
 impl Standing {
+    /// So many requests wait for the SA's answer.
+    pub(super) fn note_queued(&self, queued: usize, now: Timestamp) {
+        self.queued.store(queued, Ordering::Relaxed);
+        if queued == 0 {
+            self.idle_at.store(now.as_nanos(), Ordering::Relaxed);
+        }
+    }
+
+    /// What waits for the SA's answer, and for how long.
+    pub(super) fn backlog(&self, now: Timestamp) -> SaBacklog {
+        let busy = now - Timestamp(self.idle_at.load(Ordering::Relaxed));
+        SaBacklog { queued: self.queued.load(Ordering::Relaxed), busy }
+    }
+
     /// Whether we are certainly master at this moment.
     pub(super) fn leads(&self, now: Timestamp) -> bool {
         now.as_nanos() <= self.leads_until.load(Ordering::Relaxed)

@@ -146,6 +146,7 @@ impl<'a> Daemon<'a> {
         let unregistered = !once && self.unregistered;
         let mut event = Some(if unregistered { Event::Unregistered } else { Event::Time });
         loop {
+            self.sm.note_backlog(self.performer.standing.backlog(self.performer.now()));
             if let Some(event) = event.take() {
                 self.sm.handle(event, self.performer.now());
             }

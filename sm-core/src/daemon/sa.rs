@@ -155,6 +155,7 @@ impl Work {
             }
             self.send_all(&unwritten.take_written(self.leads()));
             more = self.send(&mut server, &mut unwritten);
+            self.channels.standing.note_queued(server.queued() + unwritten.len(), self.now());
             self.wish(&mut server, &mut told);
             counters.tell_sometimes(&server, self.now());
         }

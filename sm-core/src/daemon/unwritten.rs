@@ -53,6 +53,11 @@ impl Unwritten {
         answers
     }
 
+    /// Answers that wait.
+    pub(super) fn len(&self) -> usize {
+        self.0.iter().map(|waiting| waiting.answers.len()).sum()
+    }
+
     /// Tells when there may be something for [`Unwritten::take_written`].
     pub(super) fn next(&self, leads: bool) -> Receiver<()> {
         self.0.front().filter(|_| leads).map_or_else(never, |front| front.written.clone())

@@ -156,11 +156,8 @@ impl Sm {
         info.map_or(self.settings.m_keys.protect, PortInfo::m_key_protect_bits)
     }
 
-    /// A standby learns the key that the master gives its port, so that it hears him: with each poll.
+    /// A standby learns what the master gives its port, with each poll: the key, so that it hears him, and the LIDs of both.
     pub(super) fn ask_own_port(&mut self) {
-        if !self.settings.m_keys.is_some() {
-            return;
-        }
         let Some((end, guid)) = self.observed.as_ref().and_then(|observed| {
             let end = own_end(observed);
             Some((end, observed.fabric.get(end.node)?.guid))
@@ -189,8 +186,10 @@ impl Sm {
         }
         if let Some(observed) = &mut self.observed {
             let end = own_end(observed);
-            let level = |info: &PortInfo| info.m_key_protect_bits();
-            if key.is_some() && observed.port_info(end).is_some_and(|known| level(known) != level(&info)) {
+            let level = |info: &PortInfo| if key.is_some() { info.m_key_protect_bits() } else { 0 };
+            let lids = |info: &PortInfo| (info.base_lid.get(), info.master_sm_lid.get());
+            let what = |info: &PortInfo| (level(info), lids(info), info.port_state());
+            if observed.port_info(end).is_some_and(|known| what(known) != what(&info)) {
                 Arc::make_mut(observed).record_port_info(end, &info);
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mad::types::Lid;
+use mad::types::{Lid, PortState};
 use mad::wire::smp::SmState;
 
 use super::{Action, Phase, Role, Sm};
@@ -32,9 +32,14 @@ impl Sm {
         );
     }
 
-    /// LID of the master that is watched, or that the last sweep saw.
+    /// LID of the master that is watched, as our port was told it, or the last sweep saw it.
     pub fn master_lid(&self) -> Option<Lid> {
         let observed = self.observed.as_ref()?;
+        let own = observed.port_info(own_end(observed)).filter(|_| self.role() == Role::Standby);
+        let told = own.filter(|info| info.port_state() == Some(PortState::Active) && info.lid().is_some());
+        if let Some(lid) = told.and_then(|info| Lid::new(info.master_sm_lid.get())) {
+            return Some(lid);
+        }
         let mut managers = observed.managers.iter();
         let master = match self.election.polls() {
             Some(guid) => managers.find(|m| m.guid == guid),

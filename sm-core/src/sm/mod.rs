@@ -26,6 +26,7 @@ mod inline;
 mod keys;
 mod memory;
 mod multicast;
+mod pace;
 mod report;
 mod role;
 mod rounds;
@@ -57,6 +58,7 @@ pub use event::{Action, Event};
 pub use inline::Inline;
 use keys::KeyNotes;
 use multicast::MulticastState;
+pub use pace::SaBacklog;
 pub use report::{MadCounts, ManagerSeen, Report, Role, StageSeconds};
 use role::{Confirmation, Others};
 use rounds::Round;
@@ -302,6 +304,11 @@ impl Sm {
         [self.round_due(), tell, multicast, poll, balance].into_iter().flatten().min()
     }
 
+    /// Tells what waits for the SA's answer by now: whoever has to be told to register anew waits for that.
+    pub const fn note_backlog(&mut self, backlog: SaBacklog) {
+        self.tell.note_backlog(backlog);
+    }
+
     /// Where it is.
     pub fn progress(&self) -> Progress {
         match &self.phase {
@@ -352,9 +359,13 @@ impl Sm {
             self.wishes.replan();
         }
         self.wishes.full();
+        let raised = settings.priority > self.settings.priority;
         self.settings = settings;
         self.adopt_keys(Arc::clone(&self.ground.keys));
         self.renew_rank();
+        if raised {
+            self.tell_priority();
+        }
     }
 
     fn complete(&mut self, completion: Completion<Token>, now: Timestamp) {

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mad::transactions::Request;
-use mad::transport::Datagram;
+use mad::transport::{Address, Datagram};
 use mad::types::{DirectedPath, Guid, MKey, PortState, Timestamp};
-use mad::wire::smp::{SmControl, SmInfo, SmState, Smp};
-use mad::wire::{Attribute, Status};
+use mad::wire::smp::{LocalChangesData, Notice, NoticeType, SmControl, SmInfo, SmState, Smp};
+use mad::wire::{Attribute, Method, Status};
 use routing::fabric::PortRef;
 
 use super::election::{Order, Peer, Policy, Rank, Verdict};
@@ -306,6 +306,24 @@ impl Sm {
         let request = SmpRequest::set(*path, to, control.to_wire(), &info);
         let request = SmpRequest { m_key: self.keys().of(to), ..request };
         self.transactions.submit(request.into_transaction(), Token::Control);
+    }
+
+    /// A standby with a higher priority than before says so to the master by trap 144, and again until that is repressed: the
+    /// master looks at once whether to hand over, and need not find it by chance.
+    pub(super) fn tell_priority(&mut self) {
+        let (Some(observed), Some(master)) = (&self.observed, self.master_lid()) else { return };
+        let (own, polled) = (own_end(observed), self.election.polls());
+        let (Some(info), Some(polled)) = (observed.port_info(own), polled) else { return };
+        let (Some(lid), SmState::Standby) = (info.lid(), self.sm_state()) else { return };
+        let data = LocalChangesData::new(lid, info.capability_mask.get(), LocalChangesData::SM_PRIORITY);
+        let kind = observed.fabric.node(own.node).kind;
+        let notice = Notice::generic(NoticeType::Informational, u32::from(kind.to_wire()), 144, Some(lid));
+        let mut smp = Smp::lid_routed(Method::TRAP, Notice::ID, 0);
+        smp.m_key.set(self.keys().of(polled).0);
+        let whole = notice.with_data(&data).encode(&mut smp.data);
+        debug_assert!(whole, "a notice is 64 bytes");
+        let datagram = Datagram { address: Address::smp(master.get()), mad: smp.into_mad() };
+        self.transactions.submit(Request::new(datagram, polled.0), Token::Control);
     }
 
     /// Get(SMInfo) of another manager, with our own SMInfo in it: so the other learns who asks.

@@ -15,6 +15,7 @@ use mad::types::{Guid, PortState, Timestamp};
 use mad::wire::smp::PortInfo;
 use routing::fabric::Port;
 
+use super::pace::{self, SaBacklog};
 use super::{Action, Sm, Token};
 use crate::apply::reregister_request;
 use crate::observed::Observed;
@@ -31,6 +32,7 @@ pub(super) struct Tell {
     waiting: VecDeque<(Guid, u32)>,
     queued: BTreeSet<Guid>,
     next: Timestamp,
+    backlog: SaBacklog,
     /// Ports whose registrations, if they have any, the SA knows; `None`: those of the first picture.
     served: Option<BTreeSet<Guid>>,
     /// `served` is not kept yet as it is now.
@@ -81,7 +83,11 @@ impl Tell {
 
     /// Nobody is told any more; who takes over tells whom it has to.
     pub(super) fn stand_by(&mut self) {
-        *self = Self { next: self.next, ..Self::default() };
+        *self = Self { next: self.next, backlog: self.backlog, ..Self::default() };
+    }
+
+    pub(super) const fn note_backlog(&mut self, backlog: SaBacklog) {
+        self.backlog = backlog;
     }
 
     /// When the next ones are due.
@@ -156,7 +162,8 @@ impl Sm {
         }
         // At less than one in a pause, the pause is as long as one takes.
         let each = Duration::from_secs(1) / self.settings.reregister_per_s.max(1);
-        let batch = (PAUSE.as_nanos() / each.as_nanos().max(1)).max(1) as usize;
+        let most = (PAUSE.as_nanos() / each.as_nanos().max(1)).max(1) as usize;
+        let batch = pace::batch(most, self.tell.backlog);
         self.tell.next = now + PAUSE.max(each);
         let (Some(observed), Some(snapshot)) = (self.observed.clone(), self.snapshot.clone()) else { return };
         for (guid, tries) in self.tell.waiting.drain(..batch.min(self.tell.waiting.len())).collect::<Vec<_>>()

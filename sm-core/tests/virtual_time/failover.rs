@@ -118,3 +118,34 @@ fn b61_a_short_cut_of_the_master_s_own_cable_is_felt_by_nobody_else() {
     rig.assert_right();
     assert!(rig.world.stats().client_reregisters <= 1, "{}", rig.world.stats().client_reregisters);
 }
+
+/// B72: where the SA does not keep up, nobody more is told until it does.
+#[test]
+fn b72_an_sa_with_an_old_backlog_is_brought_no_more_clients() {
+    use sm_core::sm::SaBacklog;
+    let (mut rig, other, _) = pair(70, LidTakeover::WhenGone);
+    let slow = SmSettings { reregister_per_s: 1000, ..settings(3, LidTakeover::WhenGone) };
+    rig.world.detach(rig.sm);
+    rig.sm = other;
+    rig.tell(sm_core::sm::Event::Settings(Box::new(slow)));
+    rig.world.reset_stats();
+    let told = |rig: &Rig| rig.world.stats().client_reregisters;
+    while told(&rig) == 0 {
+        rig.run(Duration::from_millis(10));
+    }
+    let backlog = |rig: &mut Rig, queued, ms| {
+        let backlog = SaBacklog { queued, busy: Duration::from_millis(ms) };
+        rig.world.agent_mut::<SmAgent>(other).unwrap().0.sm.note_backlog(backlog);
+    };
+    rig.run(Duration::from_millis(50));
+    backlog(&mut rig, 500, 600);
+    rig.run(Duration::from_millis(20));
+    let before = told(&rig);
+    assert!(before < 280, "{before} told before the SA was busy");
+    rig.run(Duration::from_secs(2));
+    assert_eq!(told(&rig), before, "and nobody while it is");
+    backlog(&mut rig, 0, 0);
+    rig.run(Duration::from_secs(1));
+    assert_eq!(told(&rig), 280 + 72, "all in the end");
+    rig.assert_right();
+}

@@ -187,3 +187,61 @@ fn b64_a_forged_set_of_sm_info_is_refused_and_the_fabric_is_left_as_it_is() {
     assert_eq!(rig.world.stats().sets(), sent, "none but the stranger's");
     rig.assert_right();
 }
+
+/// Light sweeps are off, so that nothing but trap 144 can tell the master. What the trap says is a claim: one without a raised
+/// priority behind it changes nothing.
+#[test]
+fn a_standby_whose_priority_is_raised_says_so_and_is_handed_over_to_at_once() {
+    for (first, raised, changes) in [(5, 9, true), (5, 4, false)] {
+        let settings =
+            |priority| SmSettings { priority, sweep_interval: Duration::ZERO, ..SmSettings::default() };
+        let mut rig = Rig::with(&two_switches(), Default::default(), settings(first), |_| ());
+        rig.settle();
+        let other = attach(&mut rig.world, "H3", settings(3), Default::default());
+        rig.run(Duration::from_secs(30));
+        assert_eq!((rig.role(), role(&rig.world, other)), (Role::Master, Role::Standby));
+        rig.world.reset_stats();
+        let first = std::mem::replace(&mut rig.sm, other);
+        rig.tell(sm_core::sm::Event::Settings(Box::new(settings(raised))));
+        rig.run(Duration::from_secs(1));
+        assert_eq!(rig.world.stats().sent_smps(Method::TRAP, mad::wire::smp::Notice::ID), 1, "repressed");
+        let roles = (role(&rig.world, first), role(&rig.world, other));
+        assert_eq!(roles == (Role::Standby, Role::Master), changes, "{roles:?}");
+        rig.run(Duration::from_secs(30));
+        rig.assert_right();
+    }
+}
+
+/// Whose trap is lost repeats it; who is master itself tells nobody.
+#[test]
+fn a_raised_priority_is_told_again_while_datagrams_are_lost_and_never_by_a_master() {
+    let mut rig = Rig::with(&two_switches(), Default::default(), priority(5), |_| ());
+    rig.settle();
+    let other = attach(&mut rig.world, "H3", priority(3), Default::default());
+    rig.run(Duration::from_secs(30));
+    rig.world.reset_stats();
+    rig.tell(sm_core::sm::Event::Settings(Box::new(priority(6))));
+    rig.run(Duration::from_secs(30));
+    let traps = |rig: &Rig| rig.world.stats().sent_smps(Method::TRAP, mad::wire::smp::Notice::ID);
+    assert_eq!(traps(&rig), 0);
+    rig.world.config_mut().loss = 1.0;
+    rig.sm = other;
+    rig.tell(sm_core::sm::Event::Settings(Box::new(priority(9))));
+    rig.run(Duration::from_millis(300));
+    rig.world.config_mut().loss = 0.0;
+    rig.run(Duration::from_secs(2));
+    assert!(traps(&rig) > 1, "{}", traps(&rig));
+    assert_eq!(rig.role(), Role::Master);
+}
+
+/// Two that start together: no port has a LID when the standby sweeps. It learns where the master is from its own port.
+#[test]
+fn a_standby_learns_the_master_s_lid_from_its_own_port() {
+    let mut rig = Rig::with(&two_switches(), Default::default(), priority(5), |_| ());
+    let other = attach(&mut rig.world, "H3", priority(3), Default::default());
+    rig.run(Duration::from_secs(10));
+    let master = rig.lid("H0", 1);
+    assert_eq!(role(&rig.world, other), Role::Standby);
+    let known = rig.world.agent::<SmAgent>(other).unwrap().0.sm.master_lid();
+    assert_eq!(known.map(mad::types::Lid::get), Some(master));
+}
