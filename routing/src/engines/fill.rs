@@ -163,8 +163,8 @@ impl<'a> Filler<'a> {
                 }
             } else if let Some(port) = self.choices.only(bit) {
                 // The most frequent case, and nothing is to be dealt.
-                match self.targets.span(target) {
-                    Some(span) => row[span].fill(port),
+                match self.targets.runs(target) {
+                    Some(runs) => runs.into_iter().for_each(|run| row[run].fill(port)),
                     None => self.targets.lids_of(target).for_each(|lid| row[lid] = port),
                 }
             } else {
@@ -197,22 +197,21 @@ impl<'a> Filler<'a> {
     }
 
     fn target(&self, target: SwitchIndex, row: &mut [u8]) {
-        let span = self.targets.span(target);
         if let Some(seed) = self.targets.scatter.filter(|_| self.ports.len() > 1) {
             for lid in self.targets.lids_of(target) {
                 row[lid] = self.ports[chance(seed, self.switch, lid) % self.ports.len()];
             }
             return;
         }
-        match (&self.ports[..], &self.whole, self.pattern, span) {
+        match (&self.ports[..], &self.whole, self.pattern, self.targets.runs(target)) {
             ([], ..) => self.targets.lids_of(target).for_each(|lid| row[lid] = NO_PORT),
-            ([port], .., Some(span)) => row[span].fill(*port),
-            (_, Some(table), Some(pattern), Some(span)) => {
-                let places = &pattern[span.clone()];
-                row[span]
-                    .iter_mut()
-                    .zip(places)
-                    .for_each(|(entry, place)| *entry = table[usize::from(*place)]);
+            ([port], .., Some(runs)) => runs.into_iter().for_each(|run| row[run].fill(*port)),
+            (_, Some(table), Some(pattern), Some(runs)) => {
+                for run in runs {
+                    let places = &pattern[run.clone()];
+                    let entries = row[run].iter_mut().zip(places);
+                    entries.for_each(|(entry, place)| *entry = table[usize::from(*place)]);
+                }
             }
             _ if self.slot_ports.is_empty() => {
                 spread(self.targets.of(target), self.digit, &self.ports, &self.ports, row);

@@ -7,6 +7,7 @@
 //! - LMC: the LIDs of one port take different neighbours where several are on shortest paths, and then different cables; when
 //!   that needs more VLs than there are, different cables only.
 //! - Refuses: when the links have fewer VLs than it needs (says how many).
+//! - Multicast: the first lane keeps room for a tree of all switches ([`super::escape`]), where the VLs suffice even so.
 //! - VLs: 1 on trees, few elsewhere. The paths are first spread over equal neighbours; if that needs more VLs than there are,
 //!   all take the neighbour behind the first port, which on regular cabling keeps to dimensions and needs fewer.
 //! - Cost: pairs of switches · hops, each with a short repair of a topological order ([`super::acyclic`]) in place of a new
@@ -17,6 +18,7 @@
 use rayon::prelude::*;
 
 use super::acyclic::{Acyclic, Insert};
+use super::escape;
 use super::targets::Targets;
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
@@ -37,12 +39,16 @@ impl RoutingEngine for Lash {
         let mut needed = u8::MAX;
         let ways = usize::from(1_u8 << graph.destinations().iter().map(|d| d.lmc).max().unwrap_or(0).min(4));
         let attempts = [(true, ways), (true, 1), (false, 1)];
+        let turns = escape::turns(graph);
         for (spread, ways) in attempts.into_iter().skip(usize::from(ways == 1)) {
             let paths = Paths::new(graph, &targets, spread, ways);
-            let layers = Layers::assign(graph, &paths);
-            needed = needed.min(layers.count());
-            if layers.count() <= available {
-                return Ok(tables(graph, &targets, &paths, &layers));
+            // Room for multicast, if there are VLs enough.
+            for reserved in [&turns[..], &[]] {
+                let layers = Layers::assign(graph, &paths, reserved);
+                needed = needed.min(layers.count());
+                if layers.count() <= available {
+                    return Ok(tables(graph, &targets, &paths, &layers));
+                }
             }
         }
         Err(RoutingError::NotEnoughVls { engine: "lash", needed, available })
@@ -93,6 +99,11 @@ impl Paths {
 
     fn channels(&self, s: SwitchIndex) -> std::ops::Range<u32> {
         self.offsets[s as usize]..self.offsets[s as usize + 1]
+    }
+
+    /// The channel from a switch to a neighbour.
+    fn channel(&self, from: SwitchIndex, to: SwitchIndex) -> Option<u32> {
+        self.channels(from).find(|channel| self.neighbours[*channel as usize] == to)
     }
 
     fn search(
@@ -161,14 +172,27 @@ struct Layers {
 }
 
 impl Layers {
-    /// Only pairs of switches with hosts are paths of traffic.
-    fn assign(graph: &SwitchGraph, paths: &Paths) -> Self {
+    /// Only pairs of switches with hosts are paths of traffic. The first lane keeps room for the turns `reserved`, pairs of arcs.
+    fn assign(graph: &SwitchGraph, paths: &Paths, reserved: &[(u32, u32)]) -> Self {
         let count = graph.switch_count();
         let mut with_hosts = vec![false; count];
         graph.destinations().iter().filter(|d| d.host).for_each(|d| with_hosts[d.switch as usize] = true);
         let ends: Vec<SwitchIndex> = (0..count as u32).filter(|s| with_hosts[*s as usize]).collect();
         let mut layers =
             Self { lanes: vec![Acyclic::new(paths.neighbours.len())], of_pair: vec![0; paths.next.len()] };
+        for (into, out) in reserved {
+            let [middle, end] = [into, out].map(|arc| graph.all_arcs()[*arc as usize].to);
+            let start = graph
+                .arcs(middle)
+                .iter()
+                .find(|back| back.out_port == graph.all_arcs()[*into as usize].in_port);
+            let channels =
+                start.and_then(|start| paths.channel(start.to, middle)).zip(paths.channel(middle, end));
+            if let Some((before, after)) = channels {
+                // Turns of a tree close no cycle by themselves.
+                layers.lanes[0].insert(before, after);
+            }
+        }
         let mut dependencies = Vec::new();
         for way in 0..paths.ways {
             for (i, a) in ends.iter().enumerate() {

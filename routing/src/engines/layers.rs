@@ -16,13 +16,20 @@ use crate::routes::{LFT_BLOCK, LftMatrix, NO_PORT};
 /// Lanes that an SL can name.
 const MOST: u8 = 16;
 
-/// The lane of each path, by (source switch, LID), and how many lanes there are (16 when even 15 were not enough).
-pub(super) fn layers(graph: &SwitchGraph, lfts: &LftMatrix) -> (LftMatrix, u8) {
+/// The lane of each path, by (source switch, LID), and how many lanes there are (16 when even 15 were not enough). The first lane
+/// keeps room for the turns `reserved`: pairs of arcs that close no cycle by themselves.
+pub(super) fn layers(graph: &SwitchGraph, lfts: &LftMatrix, reserved: &[(u32, u32)]) -> (LftMatrix, u8) {
     let top = lfts.stride() - 1;
     let mut lanes = LftMatrix::filled(graph.switch_count(), top as u16, 0);
     let paths = Paths::new(graph, lfts);
     for lane in 0..MOST - 1 {
-        while let Some(forbidden) = paths.weakest(&paths.count(&lanes, lane)) {
+        loop {
+            let mut counts = paths.count(&lanes, lane);
+            if lane == 0 {
+                // Never the weakest of a cycle.
+                reserved.iter().for_each(|(into, out)| counts[paths.dependency(*into, *out)] = u32::MAX);
+            }
+            let Some(forbidden) = paths.weakest(&counts) else { break };
             paths.move_on(&forbidden, &mut lanes, lane);
         }
         if !paths.any(&lanes, lane + 1) {

@@ -8,6 +8,7 @@ mod best_arcs;
 mod deal;
 mod dor;
 mod dragonfly;
+mod escape;
 mod file;
 mod fill;
 mod ftree;

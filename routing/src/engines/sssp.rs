@@ -5,6 +5,7 @@
 //! - Guarantees: minimal hop counts; among shortest paths the one with the least load so far, load being the routes of
 //!   hosts. `sssp` is not free of credit loops. `dfsssp` is: paths that close a cycle of channels move to another VL, SL =
 //!   VL by (source switch, LID), see [`super::layers`].
+//! - Multicast: the first lane of `dfsssp` keeps room for a tree of all switches ([`super::escape`]), where the VLs suffice even so.
 //! - LMC: the LIDs of one port avoid the links that the others of it took, as far as shortest paths allow.
 //! - Refuses: `dfsssp` when the links have fewer VLs than it needs (says how many).
 //! - VLs: `sssp` 1; `dfsssp` needs 1 on trees, few on random graphs, more on tori, and deals the paths of the fullest lanes
@@ -13,6 +14,7 @@
 //!   and for `dfsssp` an SL table of the same size.
 //! - Source: Hoefler, Schneider, Lumsdaine (HotI 2009); Domke, Hoefler, Nagel (IPDPS 2011).
 
+use super::escape;
 use super::layers::{layers, use_spare};
 use super::targets::one_by_one;
 use super::{RoutingEngine, RoutingError, RoutingInput};
@@ -47,8 +49,11 @@ impl RoutingEngine for DfSssp {
     fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
         let mut routes = Routes::empty(self.name(), graph);
         route_all(graph, input, &mut routes.lfts);
-        let (mut sl, needed) = layers(graph, &routes.lfts);
         let available = input.vls();
+        let (mut sl, mut needed) = layers(graph, &routes.lfts, &escape::turns(graph));
+        if needed > available {
+            (sl, needed) = layers(graph, &routes.lfts, &[]);
+        }
         if needed > available {
             return Err(RoutingError::NotEnoughVls { engine: "dfsssp", needed, available });
         }

@@ -38,8 +38,8 @@ pub(crate) struct Targets {
     flat: bool,
     offsets: Vec<u32>,
     targets: Vec<Target>,
-    /// For each switch, first LID and number of LIDs of its end ports where they follow one another, else 0.
-    spans: Vec<(u16, u16)>,
+    /// For each switch, its own LIDs and those of its other end ports, where these follow one another.
+    runs: Vec<Option<Runs>>,
     /// Seed by which LIDs are dealt by chance.
     pub scatter: Option<u64>,
     /// Exit ports in the operator's order, for the switches that have one.
@@ -64,7 +64,7 @@ impl Targets {
             flat,
             offsets,
             targets,
-            spans: Vec::new(),
+            runs: Vec::new(),
             scatter: input.scatter,
             port_order: FxHashMap::default(),
         };
@@ -73,7 +73,7 @@ impl Targets {
                 this.port_order.insert(s, order.iter().map(|port| port.0).collect());
             }
         }
-        this.spans = (0..graph.switch_count() as u32).map(|s| span(this.of(s))).collect();
+        this.runs = (0..graph.switch_count() as u32).map(|s| runs(this.of(s))).collect();
         this
     }
 
@@ -83,10 +83,9 @@ impl Targets {
         if self.flat { switch } else { 0 }
     }
 
-    /// The LIDs of a switch's end ports, where they follow one another.
-    pub(crate) fn span(&self, switch: SwitchIndex) -> Option<Range<usize>> {
-        let (first, count) = self.spans[switch as usize];
-        (count > 0).then(|| usize::from(first)..usize::from(first) + usize::from(count))
+    /// The LIDs of a switch's end ports, where they are no more than two stretches.
+    pub(crate) fn runs(&self, switch: SwitchIndex) -> Option<[Range<usize>; 2]> {
+        self.runs[switch as usize].map(|runs| runs.map(|(first, end)| usize::from(first)..usize::from(end)))
     }
 
     /// The LIDs of a switch's end ports.
@@ -96,8 +95,8 @@ impl Targets {
 
     /// For each block of 64 switches, those whose end ports are ranked otherwise than before.
     pub(crate) fn moved_from(&self, old: &Self) -> Vec<u64> {
-        let mut moved = vec![0; self.spans.len().div_ceil(TARGETS)];
-        for s in (0..self.spans.len()).filter(|s| self.of(*s as u32) != old.of(*s as u32)) {
+        let mut moved = vec![0; self.runs.len().div_ceil(TARGETS)];
+        for s in (0..self.runs.len()).filter(|s| self.of(*s as u32) != old.of(*s as u32)) {
             moved[s / TARGETS] |= 1 << (s % TARGETS);
         }
         moved
@@ -132,11 +131,23 @@ pub(crate) fn hosts_in_tree_order(graph: &SwitchGraph) -> Vec<u32> {
     hosts
 }
 
-fn span(targets: &[Target]) -> (u16, u16) {
-    let first = targets.iter().map(|t| t.lid).min().unwrap_or(0);
-    let end = targets.iter().map(|t| t.lid.saturating_add(t.lids)).max().unwrap_or(0);
-    let count = targets.iter().fold(0_u16, |count, t| count.saturating_add(t.lids));
-    if end - first == count { (first, count) } else { (0, 0) }
+/// First LIDs and those behind the last.
+type Runs = [(u16, u16); 2];
+
+/// The LIDs of the switch itself, and of all others; `None` where the latter leave gaps.
+fn runs(targets: &[Target]) -> Option<Runs> {
+    let (own, others): (Vec<&Target>, Vec<&Target>) = targets.iter().partition(|t| t.port == 0);
+    let run = |targets: &[&Target]| {
+        let first = targets.iter().map(|t| t.lid).min().unwrap_or(0);
+        let end = targets.iter().map(|t| t.lid.saturating_add(t.lids)).max().unwrap_or(0);
+        let count = targets.iter().fold(0_u16, |count, t| count.saturating_add(t.lids));
+        (end - first == count).then_some((first, end))
+    };
+    match (run(&own)?, run(&others)?) {
+        // One stretch, if the switch's LIDs lie beside the others.
+        ((first, end), others) if end == others.0 && end > first => Some([(first, others.1), (0, 0)]),
+        (own, others) => Some([own, others]),
+    }
 }
 
 /// Breadth-first distance from the switches with hosts (from all switches with any end port when there are no hosts).

@@ -2,13 +2,12 @@
 //!
 //! Where the tables come with an order of switches, a group gets the tree that keeps it, which goes with everything else that
 //! does ([`Planner::ordered_tree`]). Groups for which there is none, and all groups where the tables have no order, get the
-//! first of some trees that the verifier passes beside unicast and the trees before; when it passes none, the first, and the
-//! circle is named. Where unicast has a circle by itself, trees are not held against it.
+//! first of some trees that the verifier passes beside unicast and the trees before. When it passes none for some group, all of
+//! these groups are tried again with parts of one tree, for which `nue`, `lash` and `dfsssp` keep room. What does not go even so
+//! gets its first tree, and the circle is named. Where unicast has a circle by itself, trees are not held against it.
 //!
 //! Whether a group is offered an ordered tree does not depend on other groups; which of the other trees it gets may depend on the groups of
 //! smaller MLIDs.
-
-use std::borrow::Borrow;
 
 use mad::types::MulticastLid;
 
@@ -50,10 +49,24 @@ pub fn plan(graph: &SwitchGraph, groups: &[Group], routes: &Routes, proof: Optio
     if left.len() < groups.len() {
         judge.take_all(&planned.tables, groups.iter().filter(is_planned));
     }
-    for group in left {
-        planned.choose(group, &mut planner, &mut judge);
+    let mut each = planned.clone();
+    for group in &left {
+        let trees = planner.trees(group.mlid, &group.members);
+        each.choose(group, trees, &mut judge);
     }
-    planned
+    if each.loops.is_empty() {
+        return each;
+    }
+    let mut judge = Judge::new(graph, routes, sls, proof);
+    if left.len() < groups.len() {
+        judge.take_all(&planned.tables, groups.iter().filter(is_planned));
+    }
+    for group in &left {
+        let one = planner.escape_tree(&group.members);
+        let trees = planner.trees(group.mlid, &group.members);
+        planned.choose(group, one.into_iter().chain(trees), &mut judge);
+    }
+    if planned.loops.len() < each.loops.len() { planned } else { each }
 }
 
 impl Planned {
@@ -64,14 +77,9 @@ impl Planned {
         }
     }
 
-    fn choose<G: Borrow<SwitchGraph>>(
-        &mut self,
-        group: &Group,
-        planner: &mut Planner<G>,
-        judge: &mut Judge<'_>,
-    ) {
+    fn choose(&mut self, group: &Group, trees: impl Iterator<Item = Tree>, judge: &mut Judge<'_>) {
         let mut refused = None;
-        for tree in planner.trees(group.mlid, &group.members) {
+        for tree in trees {
             self.tables.set_tree(group.mlid, &tree);
             match judge.take(&self.tables, group) {
                 Ok(()) => return self.take(group.mlid, tree),

@@ -153,7 +153,7 @@ impl<G: Borrow<SwitchGraph>> Planner<G> {
 
     /// The part of a tree of all switches, each below its uppermost neighbour, that joins the members; `None` when they are in
     /// several parts of the fabric.
-    fn escape_tree(&self, members: &[Member]) -> Option<Tree> {
+    pub(super) fn escape_tree(&self, members: &[Member]) -> Option<Tree> {
         let wanted = self.wanted(members);
         let graph = self.graph.borrow();
         let order = joined_order(graph);
