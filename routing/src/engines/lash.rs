@@ -15,6 +15,8 @@
 //!   LIDs of a port: less than the tables. No limit on the number of switches.
 //! - Source: Skeie, Lysne, Theiss, LASH (IPDPS 2002).
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use super::acyclic::{Acyclic, Insert};
@@ -39,7 +41,8 @@ impl RoutingEngine for Lash {
         let mut needed = u8::MAX;
         let ways = usize::from(1_u8 << graph.destinations().iter().map(|d| d.lmc).max().unwrap_or(0).min(4));
         let attempts = [(true, ways), (true, 1), (false, 1)];
-        let turns = escape::turns(graph);
+        let parents = escape::parents(graph);
+        let turns = escape::turns(graph, &parents);
         for (spread, ways) in attempts.into_iter().skip(usize::from(ways == 1)) {
             let paths = Paths::new(graph, &targets, spread, ways);
             // Room for multicast, if there are VLs enough.
@@ -47,7 +50,8 @@ impl RoutingEngine for Lash {
                 let layers = Layers::assign(graph, &paths, reserved);
                 needed = needed.min(layers.count());
                 if layers.count() <= available {
-                    return Ok(tables(graph, &targets, &paths, &layers));
+                    let spanning = (!reserved.is_empty()).then(|| Arc::clone(&parents));
+                    return Ok(Routes { spanning, ..tables(graph, &targets, &paths, &layers) });
                 }
             }
         }

@@ -49,6 +49,7 @@ impl RoutingEngine for Nue {
             columns.iter().for_each(|(lid, _)| sl[usize::from(*lid)] = vl as u8);
         }
         routes.vls = vls;
+        routes.spanning = Some(network.parent.clone().into());
         if vls > 1 {
             routes.sl = PathSl::ByDestination(sl);
         }

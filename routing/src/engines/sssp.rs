@@ -50,9 +50,12 @@ impl RoutingEngine for DfSssp {
         let mut routes = Routes::empty(self.name(), graph);
         route_all(graph, input, &mut routes.lfts);
         let available = input.vls();
-        let (mut sl, mut needed) = layers(graph, &routes.lfts, &escape::turns(graph));
+        let parents = escape::parents(graph);
+        let (mut sl, mut needed) = layers(graph, &routes.lfts, &escape::turns(graph, &parents));
         if needed > available {
             (sl, needed) = layers(graph, &routes.lfts, &[]);
+        } else {
+            routes.spanning = Some(parents);
         }
         if needed > available {
             return Err(RoutingError::NotEnoughVls { engine: "dfsssp", needed, available });

@@ -73,6 +73,7 @@ impl RoutingEngine for TorusTwoQos {
             }
         });
         routes.vls = needed;
+        routes.spanning = comb(graph, &torus);
         if needed > 1 {
             routes.sl = PathSl::BySourceSwitch(sl);
             let tables = (0..graph.switch_count() as u32).map(|s| lanes(&torus, graph, s, vls)).collect();
@@ -143,6 +144,21 @@ fn fill(
             sls[usize::from(lid)] = sl;
         }
     }
+}
+
+/// A tree for multicast: from everywhere to the middle place, dimension by dimension. Packets of SL 0 that come out again turn against
+/// the order of dimensions, but only in the planes of the middle and away from these; unicast never turns so, and no packet on
+/// these VLs comes back to a plane that it left, so no circle closes. `None` where a switch is missing on the way.
+fn comb(graph: &SwitchGraph, torus: &Torus) -> Option<std::sync::Arc<[u32]>> {
+    let parent = |s: SwitchIndex| match torus.inward(s) {
+        Some((axis, forward)) => {
+            let cable = *torus.cables(s, axis, forward).first()?;
+            let place = graph.arcs(s).iter().position(|arc| arc.out_port == cable)?;
+            Some(graph.offsets()[s as usize] + place as u32)
+        }
+        None => torus.is_in_the_middle(s).then_some(u32::MAX),
+    };
+    (0..graph.switch_count() as SwitchIndex).map(parent).collect()
 }
 
 /// What the bits of a VL mean.

@@ -225,7 +225,8 @@ mod tests {
             let routes = by_name(engine).unwrap().route(&graph, &input).unwrap();
             let read = read("r", &write(&graph, &routes), &graph).unwrap();
             assert!(read.warnings.is_empty());
-            assert_eq!(read.routes, routes, "{engine}");
+            // Room for multicast is a planner's matter, not the tables'.
+            assert_eq!(read.routes, Routes { spanning: None, ..routes }, "{engine}");
         }
     }
 

@@ -3,7 +3,8 @@
 //! Where the tables come with an order of switches, a group gets the tree that keeps it, which goes with everything else that
 //! does ([`Planner::ordered_tree`]). Groups for which there is none, and all groups where the tables have no order, get the
 //! first of some trees that the verifier passes beside unicast and the trees before. When it passes none for some group, all of
-//! these groups are tried again with parts of one tree, for which `nue`, `lash` and `dfsssp` keep room. What does not go even so
+//! these groups are tried again with parts of one tree, for which `nue`, `lash`, `dfsssp` and `torus-2qos` keep room
+//! ([`Routes::spanning`]). What does not go even so
 //! gets its first tree, and the circle is named. Where unicast has a circle by itself, trees are not held against it.
 //!
 //! Whether a group is offered an ordered tree does not depend on other groups; which of the other trees it gets may depend on the groups of
@@ -30,7 +31,8 @@ pub struct Planned {
 
 /// Plans trees for `groups` beside `routes`; `proof` is what the verifier kept of these, if anything.
 pub fn plan(graph: &SwitchGraph, groups: &[Group], routes: &Routes, proof: Option<&Standing>) -> Planned {
-    let mut planner = Planner::new(graph).with_order(routes.order.clone());
+    let mut planner =
+        Planner::new(graph).with_order(routes.order.clone()).with_spanning(routes.spanning.clone());
     let mut planned = Planned { tables: MulticastTables::new(graph.switch_count()), ..Planned::default() };
     let mut left = Vec::new();
     for group in groups {

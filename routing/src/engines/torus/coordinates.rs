@@ -150,6 +150,15 @@ impl Torus {
         empty.map(|(number, _)| self.place_of(number))
     }
 
+    fn middle(&self) -> Place {
+        std::array::from_fn(|axis| self.axes.get(axis).map_or(0, |axis| axis.size / 2))
+    }
+
+    /// Whether a switch lies at the middle place.
+    pub(super) fn is_in_the_middle(&self, s: SwitchIndex) -> bool {
+        self.place[s as usize] == self.middle()
+    }
+
     /// Whether some ring of more than two switches closes.
     pub(super) fn has_closed_rings(&self) -> bool {
         let closed = |(open, axis): (&Vec<Option<u16>>, &Axis)| axis.size > 2 && open.contains(&None);
@@ -215,6 +224,19 @@ impl Torus {
         // Ways of equal length are shared between even and odd places, and between the LIDs of a port.
         let first = here.is_multiple_of(2) == (half == Half::Lower);
         if 2 * ahead == size { first } else { 2 * ahead < size }
+    }
+
+    /// The next hop towards the middle place, dimension by dimension, over no dateline of a ring that is whole. `None` when it is
+    /// there, or nothing leads on.
+    pub(super) fn inward(&self, s: SwitchIndex) -> Option<(usize, bool)> {
+        let here = self.place[s as usize];
+        let middle = self.middle();
+        let axis = (0..self.axes.len()).find(|axis| here[*axis] != middle[*axis])?;
+        let forward = match self.open[axis][self.number(here)] {
+            Some(_) => self.forward(axis, here, middle[axis], Half::Lower),
+            None => middle[axis] > here[axis],
+        };
+        self.next(s, axis, forward).map(|_| (axis, forward))
     }
 
     /// SL of the path: bit d when, with nothing broken, it crosses the link between the last and the first place of

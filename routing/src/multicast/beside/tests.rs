@@ -105,8 +105,50 @@ fn trees_on_damaged_fabrics_close_no_credit_loop_with_unicast() {
     println!(
         "{checked} checked, {careless} with loops by shortest ways, {ordered} ordered trees, named: {named:?}"
     );
-    let named = named.values().map(Vec::len).sum::<usize>();
-    assert!(careless > 2 * (named + 1), "{careless} by shortest ways, {named} of {checked} named");
+    // `minhop` promises nothing; where it has no circle by itself it may still leave no room for a tree.
+    named.remove("minhop");
+    assert!(named.is_empty() && careless > 30, "{careless} by shortest ways, named: {named:?}");
+}
+
+/// Tori, whole and with a cable less, have trees for all groups beside every engine that is free of credit loops on them.
+#[test]
+fn every_group_on_a_torus_has_a_tree_that_goes_with_unicast() {
+    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(4);
+    println!("SEED={seed}");
+    let mut random = Pcg64Mcg::new(seed);
+    let mut planned = 0;
+    for dims in [vec![5], vec![4, 4], vec![5, 6], vec![6, 3], vec![3, 4, 3]] {
+        let whole = testing::torus(&dims, 1, 0);
+        let mut less = whole.clone();
+        let between = |l: &&Link| less.node(l.a.node).is_switch() && less.node(l.b.node).is_switch();
+        let links: Vec<Link> = less.links().filter(between).copied().collect();
+        less.disconnect(links.choose(&mut random).unwrap().a);
+        for fabric in [whole, less] {
+            let graph = SwitchGraph::new(&fabric);
+            for (engine, vls) in
+                [("torus-2qos", 2), ("torus-2qos", 8), ("nue", 1), ("nue", 4), ("lash", 15), ("dfsssp", 15)]
+            {
+                let input = RoutingInput { data_vls: vls, ..RoutingInput::default() };
+                let routes = by_name(engine).unwrap().route(&graph, &input).unwrap();
+                assert!(routes.spanning.is_some(), "{engine} on {dims:?}");
+                let groups = groups(&graph, &mut random);
+                let found = plan(&graph, &groups, &routes, None);
+                assert!(found.loops.is_empty(), "{engine} with {vls} VLs on {dims:?}: {:?}", found.loops);
+                let report = multicast::check(&graph, &found.tables, &groups, &routes);
+                assert!(report.is_right(), "{engine} with {vls} VLs on {dims:?}: {report}");
+                // All groups on the one tree go too.
+                let mut tables = MulticastTables::new(graph.switch_count());
+                let planner = Planner::new(&graph).with_spanning(routes.spanning.clone());
+                groups
+                    .iter()
+                    .for_each(|g| tables.set_tree(g.mlid, &planner.escape_tree(&g.members).unwrap()));
+                let report = multicast::check(&graph, &tables, &groups, &routes);
+                assert!(report.is_right(), "{engine} with {vls} VLs on {dims:?}: {report}");
+                planned += groups.len();
+            }
+        }
+    }
+    assert_eq!(planned, 5 * 2 * 6 * 6);
 }
 
 /// What the verifier kept of the unicast tables gives the same trees as a walk of them.
