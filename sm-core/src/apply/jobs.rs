@@ -207,7 +207,7 @@ impl Apply {
         let mut info = switch_info(self, node)?;
         info.linear_fdb_top.set(top_to_set(self, &plan, &info, last));
         info.set_life_time_value(plan.life_time);
-        info.set_port_state_change(1);
+        // PortStateChange as it was read: 1 clears it. Where it was 0, a change since then would be cleared unread.
         self.counts.add(SwitchInfo::ID);
         Some(SmpRequest::set(self.path(node)?, self.guid(node)?, 0, &info))
     }

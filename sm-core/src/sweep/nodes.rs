@@ -113,6 +113,10 @@ impl Sweep {
             return self.finding(FindingKind::DuplicateGuid, path, text);
         }
         let far = PortRef { node, port };
+        if far == end {
+            // Not to be asked again for it: it would be met again, for ever.
+            return self.join(end, far);
+        }
         if let Some(old) = observed.fabric.peer(far) {
             if let (Some(old), Some(new)) = (self.place(old), self.place(end)) {
                 self.ask(What::Recheck { old, new, guid, port });
