@@ -18,6 +18,7 @@ use self::links::LinkTable;
 use crate::aliases::AliasTable;
 use crate::observed::Observed;
 use crate::partitions::Partitions;
+use crate::plan::lids::LidMemory;
 
 /// What the subnet manager says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +147,9 @@ pub struct Snapshot {
 
 /// "No port" in [`Snapshot::by_lid`].
 const NOBODY: u32 = u32::MAX;
+/// Several ports hold it, as where two subnets were joined, or it is being handed on: who asks from there can't be told, and
+/// asks again.
+const SEVERAL: u32 = u32::MAX - 1;
 
 impl Snapshot {
     /// Freezes a picture and indexes its end ports by LID and GUID.
@@ -163,7 +167,9 @@ impl Snapshot {
         let mut by_port_guid = HashMap::with_capacity(ends.len());
         for (index, port) in ends.iter().enumerate() {
             by_port_guid.insert(port.guid, index as u32);
-            by_lid[port.lid.index()..port.lid.index() + (1 << port.lmc)].fill(index as u32);
+            for holder in &mut by_lid[port.lid.index()..port.lid.index() + (1 << port.lmc)] {
+                *holder = if *holder == NOBODY { index as u32 } else { SEVERAL };
+            }
         }
         let (multicast, partitions, aliases) = (Arc::default(), Arc::default(), Arc::default());
         Self {
@@ -212,6 +218,21 @@ impl Snapshot {
     #[must_use]
     pub fn with_aliases(self, aliases: Arc<AliasTable>) -> Self {
         Self { aliases, ..self }
+    }
+
+    /// The same while LIDs are given to ports: those that another port holds by this picture are nobody's until the next one.
+    /// `None` where there are none.
+    #[must_use]
+    pub fn while_given(&self, given: &LidMemory) -> Option<Self> {
+        let all = given.iter().flat_map(|(guid, range)| range.indices().map(move |lid| (*guid, lid)));
+        let holder = |lid: usize| self.ends.get(*self.by_lid.get(lid)? as usize);
+        let handed_on = all.filter(|(guid, lid)| holder(*lid).is_some_and(|port| port.guid != *guid));
+        let handed_on: Vec<usize> = handed_on.map(|(_, lid)| lid).collect();
+        (!handed_on.is_empty()).then(|| {
+            let mut by_lid = self.by_lid.to_vec();
+            handed_on.into_iter().for_each(|lid| by_lid[lid] = SEVERAL);
+            Self { by_lid: by_lid.into(), generation: self.generation + 1, ..self.clone() }
+        })
     }
 
     /// All ports with a LID, sorted by LID.

@@ -349,6 +349,14 @@ impl Sm {
         let Some(observed) = self.observed.take() else { return };
         self.reassign = false;
         self.answer_before_telling(&confirmation.plan, &observed);
+        if let Some(snapshot) =
+            self.snapshot.as_ref().and_then(|s| s.while_given(&confirmation.plan.lids.given))
+        {
+            self.round.generation = self.round.generation.max(snapshot.generation);
+            let snapshot = Arc::new(snapshot);
+            self.snapshot = Some(Arc::clone(&snapshot));
+            self.actions.push_back(Action::Publish(snapshot));
+        }
         self.expect_keys(&confirmation.plan, &observed);
         self.round.apply_began = now;
         let ground = std::mem::take(&mut self.ground);

@@ -2,6 +2,7 @@ use mad::types::{LinkWidth, Mtu, PortNum, PortState};
 use routing::engines::{MinHop, RoutingEngine, RoutingInput};
 
 use super::*;
+use crate::plan::lids::LidRange;
 use crate::testing::{Tree, at, freeze};
 
 const TREE: Tree = Tree { leaves: 2, spines: 2, hosts: 2, lmc: 1 };
@@ -25,6 +26,45 @@ fn every_lid_of_every_end_port_is_found_and_walked_to() {
     for raw in [1, 0xbfff, 14, 100] {
         assert_eq!(snapshot.end_port(Lid::new(raw).unwrap()), None, "LID {raw} belongs to nobody");
     }
+}
+
+/// Two subnets were joined, or a port comes back to a LID that another has now: who asks from it, or is asked for by it, can't be told.
+#[test]
+fn a_lid_of_two_ports_is_that_of_neither() {
+    let mut fabric = TREE.fabric();
+    let (one, two) = (Tree::host(0, 0), Tree::host(1, 0));
+    let held = freeze(fabric.clone()).port_by_guid(one).unwrap().lid;
+    let node = freeze(fabric.clone()).port_by_guid(two).unwrap().end.node;
+    fabric.node_mut(node).port_mut(PortNum(1)).unwrap().lid = Some(held);
+    let snapshot = freeze(fabric);
+    assert!(snapshot.port_at(held).is_none());
+    for guid in [one, two] {
+        assert_eq!(snapshot.port_by_guid(guid).unwrap().lid, held, "each is known by its GUID");
+    }
+    assert!(
+        snapshot
+            .end_ports()
+            .iter()
+            .filter(|port| port.lid != held)
+            .all(|port| snapshot.port_at(port.lid).is_some())
+    );
+}
+
+/// Whoever got a LID asks from it at once, before the picture shows it: it is not to be taken for the one that had it.
+#[test]
+fn a_lid_that_is_handed_on_is_nobody_s_meanwhile() {
+    let snapshot = TREE.snapshot();
+    let port = |leaf, n| snapshot.port_by_guid(Tree::host(leaf, n)).unwrap();
+    let range = |port: &EndPort| LidRange { base: port.lid, lmc: port.lmc };
+    let (one, two) = (port(0, 0), port(1, 0));
+    let kept = LidMemory::from([(one.guid, range(one)), (two.guid, range(two))]);
+    assert!(snapshot.while_given(&kept).is_none(), "who keeps its own is known");
+    let free = LidRange::new(Lid::new(0x100).unwrap(), 1).unwrap();
+    assert!(snapshot.while_given(&LidMemory::from([(one.guid, free)])).is_none(), "and what was nobody's");
+    let meanwhile =
+        snapshot.while_given(&LidMemory::from([(one.guid, range(two)), (two.guid, free)])).unwrap();
+    assert!(two.lids().all(|lid| meanwhile.port_at(lid).is_none()));
+    assert!(one.lids().all(|lid| meanwhile.port_at(lid).is_some()));
 }
 
 /// The narrowest link and the smallest MTU on the way rule; MTUs in force count, not those that ports could do.
