@@ -146,3 +146,60 @@ fn print(out: &mut String, guid: Guid, table: &BTreeMap<MulticastLid, BTreeSet<P
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+    use crate::engines::{RoutingInput, by_name};
+    use crate::fabric::testing;
+    use crate::formats::members;
+    use crate::multicast::{Member, plan};
+    use crate::verify::multicast::{Group, MulticastFaultKind, check, groups_of};
+
+    /// Groups of all, of a few, with a member that only sends and with an SL: what is dumped reads back as the same tables, the list
+    /// of members as the same groups, and the two are right together; an entry less is found by the list alone.
+    #[test]
+    fn a_dump_and_a_list_of_members_say_what_was_planned() {
+        let graph = SwitchGraph::new(&testing::fat_tree(&[3, 4], &[1, 2], 0));
+        let routes = by_name("updn").unwrap().route(&graph, &RoutingInput::default()).unwrap();
+        let hosts: Vec<_> = graph.destinations().iter().filter(|d| d.host).collect();
+        let mut list = String::new();
+        let mut groups = Vec::new();
+        for (number, step) in [1, 3, 5].into_iter().enumerate() {
+            let mlid = MulticastLid::new(0xc000 + 40 * number as u16).unwrap();
+            let sl = number as u8;
+            writeln!(list, "0x{:X} sl {sl}", mlid.get()).unwrap();
+            let mut group = Group { mlid, members: Vec::new(), sl };
+            for (place, d) in hosts.iter().step_by(step).enumerate() {
+                let receives = place != 1;
+                writeln!(list, "0x{:X} {}{}", mlid.get(), d.guid, if receives { "" } else { " send-only" })
+                    .unwrap();
+                group.members.push(Member { switch: d.switch, port: d.port, receives });
+            }
+            groups.push(group);
+        }
+        assert_eq!(members::read("list", &list, &graph).unwrap(), groups);
+        let tables = plan(&graph, &groups, &routes, None).tables;
+        let dump = write(&by_guid(&graph, &tables));
+        assert_eq!(read_for("dump", &dump, &graph).unwrap(), tables);
+        assert_eq!(
+            read("dump", &dump).unwrap(),
+            by_guid(&graph, &tables).into_iter().filter(|(_, t)| !t.is_empty()).collect()
+        );
+        let report = check(&graph, &tables, &groups, &routes);
+        assert!(report.is_right(), "{report}");
+        // Without the list those are members that something is delivered to.
+        for (known, group) in groups_of(&graph, &tables).into_iter().zip(&groups) {
+            let mut receiving: Vec<Member> = group.members.iter().copied().filter(|m| m.receives).collect();
+            receiving.sort_unstable();
+            assert_eq!((known.mlid, known.members), (group.mlid, receiving));
+        }
+        let last = dump.rfind(" 0x0").unwrap();
+        let less = read_for("dump", &(dump[..last].to_owned() + "\n"), &graph).unwrap();
+        let report = check(&graph, &less, &groups, &routes);
+        let missing = report.faults.iter().find(|(kind, _)| *kind == MulticastFaultKind::Missing).unwrap().1;
+        assert!(missing > 0 && !report.is_right(), "{report}");
+    }
+}
