@@ -162,7 +162,7 @@ impl Sm {
         }
         let settings = SweepSettings {
             read_tables: true,
-            known_tables: self.ground.tables.switches().collect(),
+            known_tables: self.ground.tables.switches_without_doubt().collect(),
             pkeys: PKeyReading::of(&self.settings.plan.partitions),
             aliases: Arc::clone(&self.aliases),
             qos_of: if full { BTreeSet::new() } else { std::mem::take(&mut self.tables_wanted) },
