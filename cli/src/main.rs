@@ -5,6 +5,7 @@ mod args;
 mod commands;
 mod dump;
 mod failure;
+mod files;
 mod host;
 mod logging;
 mod out;

@@ -7,6 +7,7 @@ pub mod config;
 pub mod daemon;
 pub mod keys;
 pub mod merge;
+pub mod metrics;
 pub mod multicast;
 pub mod observed;
 pub mod partitions;

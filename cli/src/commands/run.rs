@@ -20,6 +20,7 @@ use sm_core::store::etcd::EtcdConfig;
 use crate::args::{Run, Settings};
 use crate::dump::Dump;
 use crate::failure::{Failure, Outcome};
+use crate::files::Files;
 use crate::logging::LogTarget;
 use crate::progress::Progress;
 use crate::{host, logging, out, secret, settings, summary};
@@ -47,11 +48,10 @@ pub(super) fn run(args: &Run) -> Outcome {
         mirror: mirror(&config, &port)?,
         etcd: etcd(&config.etcd, &port)?,
     };
-    let outcome = if args.once {
-        once(args, setup, &port, &log, dump)
-    } else {
-        forever(args, setup, &port, &log, dump)
-    };
+    let (files, writing) = Files::start(&config.files)?.unzip();
+    let told = Told { port: &port, log: &log, dump, files };
+    let outcome = if args.once { once(args, setup, told) } else { forever(args, setup, told) };
+    drop(writing);
     log.tell_rest();
     outcome
 }
@@ -96,8 +96,8 @@ fn etcd(config: &config::EtcdConfig, port: &DevicePort) -> Outcome<Option<EtcdCo
 }
 
 /// One bring-up, its summary, and success only when all is programmed and confirmed.
-fn once(args: &Run, setup: Setup, port: &DevicePort, log: &LogTarget, dump: Option<Dump>) -> Outcome {
-    let report = daemon::run_once(setup, hooks(port, log, dump, |_| ()))?;
+fn once(args: &Run, setup: Setup, told: Told<'_>) -> Outcome {
+    let report = daemon::run_once(setup, hooks(told, |_| ()))?;
     if args.json {
         out::json(&summary::as_json(&report))?;
     } else {
@@ -107,12 +107,12 @@ fn once(args: &Run, setup: Setup, port: &DevicePort, log: &LogTarget, dump: Opti
 }
 
 /// Until a signal ends it.
-fn forever(args: &Run, setup: Setup, port: &DevicePort, log: &LogTarget, dump: Option<Dump>) -> Outcome {
+fn forever(args: &Run, setup: Setup, told: Told<'_>) -> Outcome {
     let (controls, control) = bounded(16);
-    watch_signals(args.settings.clone(), log.clone(), controls)?;
+    watch_signals(args.settings.clone(), told.log.clone(), controls)?;
     let json = args.json;
     // A reader of our output who leaves takes nothing away from the fabric.
-    let told = move |report: &Report| {
+    let show = move |report: &Report| {
         if report.verdict.is_some() || !report.failures.is_empty() {
             let _ = if json {
                 out::line(&summary::as_json(report).to_string())
@@ -121,16 +121,21 @@ fn forever(args: &Run, setup: Setup, port: &DevicePort, log: &LogTarget, dump: O
             };
         }
     };
-    Ok(daemon::run(setup, hooks(port, log, dump, told), &control)?)
+    Ok(daemon::run(setup, hooks(told, show), &control)?)
 }
 
-/// What is told while the subnet manager runs.
-fn hooks<'a>(
+/// Who is told while the subnet manager runs.
+struct Told<'a> {
     port: &'a DevicePort,
     log: &'a LogTarget,
     dump: Option<Dump>,
-    mut told: impl FnMut(&Report) + 'a,
-) -> Hooks<'a> {
+    files: Option<Files>,
+}
+
+/// What is told while the subnet manager runs.
+fn hooks<'a>(told: Told<'a>, mut show: impl FnMut(&Report) + 'a) -> Hooks<'a> {
+    let Told { port, log, dump, files } = told;
+    let (pictures, figures) = (files.clone(), files.clone());
     let mut held: Option<IsSm> = None;
     let mut progress: Option<Progress> = None;
     Hooks {
@@ -150,12 +155,15 @@ fn hooks<'a>(
                     .say(|| summary::stage(&stage));
             }
         }),
-        report: Box::new(move |report| told(report)),
-        published: Box::new(move |snapshot| {
-            if let Some(dump) = &dump {
-                dump.write(snapshot);
-            }
+        report: Box::new(move |report| {
+            files.iter().for_each(|files| files.report(report));
+            show(report);
         }),
+        published: Box::new(move |snapshot| {
+            pictures.iter().for_each(|files| files.published(snapshot));
+            dump.iter().for_each(|dump| dump.write(snapshot));
+        }),
+        figures: Box::new(move |told| figures.iter().for_each(|files| files.figures(told))),
     }
 }
 

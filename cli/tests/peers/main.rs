@@ -18,6 +18,7 @@ mod devices;
 mod emulate;
 mod etcd;
 mod failover;
+mod files;
 mod generate;
 mod keys;
 mod load;

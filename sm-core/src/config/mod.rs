@@ -20,8 +20,9 @@ use std::path::Path;
 pub use error::ConfigError;
 pub use keys::SecretKey;
 pub use sections::{
-    Config, DeviceConfig, EtcdConfig, FailoverConfig, LidsConfig, LogConfig, MKeyConfig, PartitionsConfig,
-    PortsConfig, QosConfig, RoutingConfig, SaConfig, SmConfig, StateConfig, TransactionsConfig,
+    Config, DeviceConfig, EtcdConfig, FailoverConfig, FilesConfig, LidsConfig, LogConfig, MKeyConfig,
+    PartitionsConfig, PortsConfig, QosConfig, RoutingConfig, SaConfig, SmConfig, StateConfig,
+    TransactionsConfig,
 };
 pub use setting::{Hex64, LidTakeover, LogFormat, LogLevel, StateSync, Urls};
 pub use steering::{SteeringError, read};

@@ -369,6 +369,17 @@ sections! {
         timeout_ms: u32 = 1000, Allowed::Integer(10, 60_000);
     }
 
+    /// Files for other programs. A reader never sees half of one. What stands here is taken up at the start.
+    files: FilesConfig {
+        /// Metrics in Prometheus' text form; in the directory of node_exporter's textfile collector, with a name that ends in
+        /// .prom. Not set: not written.
+        metrics: Option<PathBuf> = None, Allowed::Text;
+        /// Seconds from one writing of the metrics to the next.
+        metrics_interval_s: u32 = 15, Allowed::Integer(1, 3600);
+        /// The topology.conf of Slurm's topology/tree, written when the fabric changes; not set: not written.
+        slurm_topology: Option<PathBuf> = None, Allowed::Text;
+    }
+
     /// The log.
     log: LogConfig {
         /// How much is logged.

@@ -39,7 +39,7 @@ pub use walk::discover;
 
 use crate::config::StateSync;
 use crate::replication::Secret;
-use crate::sa::ServerConfig;
+use crate::sa::{Figures, ServerConfig};
 use crate::settings::SmSettings;
 use crate::sm::{Progress, Report};
 use crate::snapshot::Snapshot;
@@ -88,6 +88,8 @@ pub struct Hooks<'a> {
     pub report: Box<dyn FnMut(&Report) + 'a>,
     /// There is a new picture to answer from.
     pub published: Box<dyn FnMut(&Snapshot) + 'a>,
+    /// What subnet administration came to; about once a second.
+    pub figures: Box<dyn FnMut(&Figures) + 'a>,
 }
 
 impl Default for Hooks<'_> {
@@ -97,6 +99,7 @@ impl Default for Hooks<'_> {
             progress: Box::new(|_| ()),
             report: Box::new(|_| ()),
             published: Box::new(|_| ()),
+            figures: Box::new(|_| ()),
         }
     }
 }

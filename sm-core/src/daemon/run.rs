@@ -17,7 +17,7 @@ use super::sa::{Channels, SaThread};
 use super::walk::first_tid;
 use super::{DaemonError, Hooks, Setup};
 use crate::plan::{self, Plan, PlanError, PlanInput};
-use crate::sa::Wish;
+use crate::sa::{Figures, Wish};
 use crate::settings::SmSettings;
 use crate::sm::{Event, Report, Role, Sm};
 use crate::store::version;
@@ -69,6 +69,7 @@ struct Daemon<'a> {
     performer: Performer<'a>,
     plans: Receiver<Box<Result<Plan, PlanError>>>,
     wishes: Receiver<Wish>,
+    figures: Receiver<Figures>,
     /// States that another manager left in a store that both use.
     adopted: Receiver<Copy>,
     planner: Option<JoinHandle<()>>,
@@ -92,6 +93,7 @@ impl<'a> Daemon<'a> {
         let snapshot = Arc::new(ArcSwapOption::empty());
         let (notices_in, notices) = bounded(NOTICES);
         let (wishes_in, wishes) = bounded(1);
+        let (figures_in, figures) = bounded(1);
         let (restores, restored_in) = bounded(RESTORES);
         let standing = Arc::new(Standing::default());
         let unregistered = version(&registrations) == 0;
@@ -100,6 +102,7 @@ impl<'a> Daemon<'a> {
             queries: receiver.queries.clone(),
             notices,
             wishes: wishes_in,
+            figures: figures_in,
             restores: restored_in.clone(),
             keeper: keeper.jobs(),
             standing: Arc::clone(&standing),
@@ -131,6 +134,7 @@ impl<'a> Daemon<'a> {
             },
             plans,
             wishes,
+            figures,
             adopted,
             planner: Some(planner),
             receiver,
@@ -158,6 +162,9 @@ impl<'a> Daemon<'a> {
                 (self.performer.hooks.progress)(self.sm.progress());
                 let now = self.performer.now();
                 self.performer.log.tell_due(now);
+                for figures in self.figures.try_iter() {
+                    (self.performer.hooks.figures)(&figures);
+                }
             }
             if once && self.sm.is_settled() {
                 return Ok(self.performer.report.take().map(|report| *report));

@@ -19,7 +19,7 @@ use super::log::Counters;
 use super::perform::Standing;
 use super::sa_workers::Workers;
 use super::unwritten::Unwritten;
-use crate::sa::{Server, ServerConfig, Wish};
+use crate::sa::{Figures, Server, ServerConfig, Wish};
 use crate::snapshot::Snapshot;
 use crate::store::{Entries, Epoch};
 
@@ -32,6 +32,8 @@ const TURN: Duration = Duration::from_millis(200);
 const END: Duration = Duration::from_secs(1);
 /// How long the device waits for the answer to a Report.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time between two tellings of what was counted.
+const FIGURES: Duration = Duration::from_secs(1);
 
 /// What the thread shares with the others.
 pub(super) struct Channels {
@@ -45,6 +47,8 @@ pub(super) struct Channels {
     pub(super) restores: Receiver<Entries>,
     /// Where changed registrations are kept.
     pub(super) keeper: Sender<Job>,
+    /// What was counted, for those who watch. What is not taken in time is dropped.
+    pub(super) figures: Sender<Figures>,
     /// What the subnet manager is at this moment.
     pub(super) standing: Arc<Standing>,
     /// UNIX time of the start.
@@ -121,7 +125,7 @@ impl Work {
 
     fn run(self, mut server: Server) {
         let (mut told, mut more, mut unwritten) = (Told::default(), false, Unwritten::default());
-        let mut counters = Counters::default();
+        let (mut counters, mut figures_at) = (Counters::default(), Timestamp::ZERO);
         while !self.stop.load(Ordering::Acquire) {
             let idle = server.deadline().map_or(TURN, |at| (at - self.now()).min(TURN));
             let wait =
@@ -158,6 +162,10 @@ impl Work {
             self.channels.standing.note_queued(server.queued() + unwritten.len(), self.now());
             self.wish(&mut server, &mut told);
             counters.tell_sometimes(&server, self.now());
+            if self.now() >= figures_at {
+                figures_at = self.now() + FIGURES;
+                let _ = self.channels.figures.try_send(server.figures());
+            }
         }
         self.finish(&mut server, &mut unwritten);
         counters.tell(&server);

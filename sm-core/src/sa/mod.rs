@@ -7,6 +7,7 @@
 mod answer;
 mod complaints;
 mod fair;
+mod figures;
 mod heavy;
 mod paths;
 mod records;
@@ -19,6 +20,7 @@ mod wish;
 
 pub use answer::{Answer, Request, answer, serve};
 pub use complaints::Complaint;
+pub use figures::{ByAttribute, Figures};
 pub use paths::{Path, PathQuery, Side, Wanted};
 pub use registry::Registry;
 pub use selector::Bound;

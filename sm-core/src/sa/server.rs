@@ -16,6 +16,7 @@ use mad::wire::{Attribute, Method, MgmtClass, Status};
 use super::answer::{Answer, Request, refuse, serve};
 use super::complaints::{Complaint, Complaints};
 use super::fair::FairQueue;
+use super::figures::ByAttribute;
 use super::heavy::is_heavy;
 use super::records::unread;
 use super::registry::{AliasEvent, GroupEvent, Registry};
@@ -107,6 +108,7 @@ pub struct Server {
     /// ActCount of the subnet manager.
     act_count: u32,
     statistics: ServerStatistics,
+    answered: ByAttribute,
     complaints: Complaints,
 }
 
@@ -144,6 +146,7 @@ impl Server {
             unread: BTreeSet::new(),
             act_count: 0,
             statistics: ServerStatistics::default(),
+            answered: ByAttribute::default(),
             complaints: Complaints::default(),
         }
     }
@@ -151,6 +154,11 @@ impl Server {
     /// What was counted so far.
     pub const fn statistics(&self) -> ServerStatistics {
         ServerStatistics { reports_lost: self.reports.lost, ..self.statistics }
+    }
+
+    /// Answers by attribute so far.
+    pub const fn answered(&self) -> ByAttribute {
+        self.answered
     }
 
     /// Bad requests of a kind so far.
@@ -419,7 +427,7 @@ impl Server {
                 if let Some(complaint) = Complaint::of(mad.header.status()) {
                     self.complaints.note(complaint, request.source.lid, now);
                 }
-                self.statistics.answered += 1;
+                self.count_answer(request);
                 self.statistics.refused += u64::from(!mad.header.status().is_ok());
                 self.outgoing.push_back(reply(request.source, *mad));
             }
@@ -435,7 +443,7 @@ impl Server {
                 self.take_transfer_events(now);
                 match sent {
                     Ok(key) => {
-                        self.statistics.answered += 1;
+                        self.count_answer(request);
                         self.transfers.begin(key, requester, bytes);
                     }
                     Err(SendError::UnderWay) => self.statistics.duplicates += 1,
@@ -449,6 +457,11 @@ impl Server {
                 }
             }
         }
+    }
+
+    fn count_answer(&mut self, request: &Request) {
+        self.statistics.answered += 1;
+        self.answered.count(request.mad.header.attribute_id.get());
     }
 
     /// Counts transfers that ended, and queues requests that came in segments (GetMulti) as those of one datagram. No

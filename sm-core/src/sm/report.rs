@@ -135,6 +135,12 @@ impl Report {
         }
     }
 
+    /// A round of a master that met nothing.
+    #[cfg(test)]
+    pub(crate) fn empty() -> Self {
+        Self::new(1, Role::Master)
+    }
+
     pub(super) fn count(&mut self, observed: &Observed) {
         self.nodes = observed.fabric.node_count();
         self.switches = observed.fabric.switches().count();
