@@ -13,6 +13,7 @@ mod fault;
 mod outcome;
 mod random;
 mod random_clients;
+mod random_managers;
 mod run;
 
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub use fault::{Fault, Field, How, PortName, Step};
 pub use outcome::{Outcome, Traced, What};
 pub use random::random;
 pub use random_clients::random_with_clients;
+pub use random_managers::random_with_managers;
 pub use run::{MakeManager, Watch, run, run_watched};
 
 /// Why a text is no scenario.
@@ -125,6 +127,8 @@ pub struct Expect {
     pub least_reregisters: u64,
     /// Whether every end port must have the LID that it had before the last step, unless it had none.
     pub same_lids: bool,
+    /// Whether every end port, those of nodes with managers apart, must have the LID that it had before the first step.
+    pub kept_lids: bool,
     /// Whether all that clients want must be acknowledged and known to the master, and the trees of their groups right.
     pub clients: bool,
     /// Nodes that need not be up, and are not looked at.
@@ -141,6 +145,7 @@ impl Default for Expect {
             most_sent: None,
             least_reregisters: 0,
             same_lids: false,
+            kept_lids: false,
             clients: true,
             apart_from: Vec::new(),
         }

@@ -48,7 +48,7 @@ pub fn random(seed: u64) -> Scenario {
     Scenario { about, fabric, network, manager, clients: Vec::new(), step, expect }
 }
 
-fn fabric(rng: &mut Pcg64Mcg) -> FabricSpec {
+pub(super) fn fabric(rng: &mut Pcg64Mcg) -> FabricSpec {
     match rng.random_range(0..5) {
         0 => FabricSpec::Line { switches: rng.random_range(2..5), hosts: rng.random_range(1..3) },
         1 | 2 => FabricSpec::Tree {

@@ -13,7 +13,7 @@ use super::{ClientSpec, Fault, ManagerSpec, Membership, PortName, Scenario, Step
 const STREAM: u64 = 0x0063_6c69_656e_7473;
 /// Groups that are joined: IPoIB's, and two of programs.
 const GROUPS: [&str; 3] = ["ff12:401b:ffff::16", "ff15:a01b::7", "ff15:a01b::8"];
-const SECRET: &str = "drawn managers' secret";
+pub(super) const SECRET: &str = "drawn managers' secret";
 
 /// The scenario of a seed; the same on every machine.
 pub fn random_with_clients(seed: u64) -> Scenario {
@@ -82,7 +82,7 @@ fn managers(rng: &mut Pcg64Mcg, names: &Names, scenario: &mut Scenario) {
 }
 
 /// Some hosts that join groups, and some that offer services and listen.
-fn clients(rng: &mut Pcg64Mcg, names: &Names) -> Vec<ClientSpec> {
+pub(super) fn clients(rng: &mut Pcg64Mcg, names: &Names) -> Vec<ClientSpec> {
     let mut tables = Vec::new();
     let draw = |rng: &mut Pcg64Mcg, share: f64| -> Vec<String> {
         (0..names.hosts).filter(|_| rng.random_bool(share)).map(|n| format!("H{n}")).collect()

@@ -65,6 +65,7 @@ pub fn run_watched(
         log: Arc::new(Mutex::new(Log { last: VecDeque::new(), watch })),
         before_loop: None,
         lids: BTreeMap::new(),
+        first_lids: None,
         world,
     };
     let log = Arc::clone(&play.log);
@@ -118,6 +119,8 @@ pub(super) struct Play<'a> {
     before_loop: Option<Vec<Traced>>,
     /// LIDs of end ports before the last step.
     lids: BTreeMap<End, u16>,
+    /// Before the first one, managers' starts and clients' beginnings apart.
+    first_lids: Option<BTreeMap<End, u16>>,
 }
 
 impl Play<'_> {
@@ -146,6 +149,10 @@ impl Play<'_> {
         let count = all.len();
         for (number, (at, fault)) in all.into_iter().enumerate() {
             self.run_until(Timestamp::from_start(Duration::from_millis(at)));
+            let first = scenario.step.iter().map(|step| step.at_ms).min();
+            if self.first_lids.is_none() && first.is_some_and(|first| at >= first) {
+                self.first_lids = Some(self.end_port_lids());
+            }
             if number + 1 == count {
                 self.lids = self.end_port_lids();
             }
@@ -358,6 +365,18 @@ impl Play<'_> {
         Ok(())
     }
 
+    /// End ports that have other LIDs than before.
+    fn moved(&self, before: &BTreeMap<End, u16>) -> Vec<String> {
+        let now = self.end_port_lids();
+        let moved =
+            before.iter().filter_map(|(end, lid)| Some((end, lid, now.get(end).filter(|new| *new != lid)?)));
+        let words = moved.map(|(end, lid, new)| {
+            let name = self.world.device(end.node).name();
+            format!("{name}[{}] had LID {lid} and has LID {new}", end.port)
+        });
+        words.collect()
+    }
+
     /// LIDs of all end ports that have one.
     fn end_port_lids(&self) -> BTreeMap<End, u16> {
         let mut lids = BTreeMap::new();
@@ -396,12 +415,13 @@ impl Play<'_> {
             failures.extend(self.wrong());
         }
         if expect.same_lids {
-            let now = self.end_port_lids();
-            let moved = self.lids.iter().filter(|(end, lid)| now.get(end).is_some_and(|new| new != *lid));
-            failures.extend(moved.map(|(end, lid)| {
-                let name = self.world.device(end.node).name();
-                format!("{name}[{}] had LID {lid} and has LID {}", end.port, now[end])
-            }));
+            failures.extend(self.moved(&self.lids));
+        }
+        if let Some(first) = self.first_lids.as_ref().filter(|_| expect.kept_lids) {
+            let managers: Vec<u32> =
+                self.scenario.manager.iter().filter_map(|manager| self.node(&manager.node).ok()).collect();
+            let others = first.iter().filter(|(end, _)| !managers.contains(&end.node));
+            failures.extend(self.moved(&others.map(|(end, lid)| (*end, *lid)).collect()));
         }
         let loops = self.world.loops().0;
         failures.extend(

@@ -10,6 +10,9 @@ fn a_drawn_scenario_survives_its_own_file_and_the_seed_decides() {
         let with_clients = random_with_clients(seed);
         let text = toml::to_string(&with_clients).unwrap();
         assert_eq!(Scenario::parse(&text).unwrap(), with_clients, "seed {seed}:\n{text}");
+        let with_managers = random_with_managers(seed);
+        let text = toml::to_string(&with_managers).unwrap();
+        assert_eq!(Scenario::parse(&text).unwrap(), with_managers, "seed {seed}:\n{text}");
         assert_eq!((with_clients.fabric, with_clients.network), (scenario.fabric, scenario.network));
         assert!(scenario.step.iter().all(|step| with_clients.step.contains(step)), "seed {seed}");
     }
