@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
 done
 [ ${#sizes[@]} -gt 0 ] || sizes=(648 2592)
 target=${CARGO_TARGET_DIR:-$here/target}/release
-[ -n "${RSM_NO_BUILD:-}" ] || (cd "$here" && cargo build --release --quiet -p cli --bin rsm -p rsm-preload)
+[ -n "${RSM_NO_BUILD:-}" ] || (cd "$here" && cargo build --release --quiet -p cli --bin rsm && cargo build --release --quiet -p rsm-preload)
 rsm=$target/rsm
 PATH=$PATH:/usr/sbin:/sbin
 export LC_ALL=C TZ=UTC
@@ -52,7 +52,10 @@ start() { # rsm | opensm, SIZE
   dir=$work/$1$2; mkdir -p "$dir/osm"
   "$rsm" emulate "$(net_of "$2")" --dir "$dir/fabric" --log-level error </dev/null >"$dir/emulator.out" 2>&1 &
   emulator=$!
-  until [ -e "$dir/fabric/socket" ]; do sleep 0.05; done
+  until [ -e "$dir/fabric/socket" ]; do
+    kill -0 "$emulator" || { cat "$dir/emulator.out" >&2; exit 1; }
+    sleep 0.05
+  done
   case $1 in
     rsm) (on H0 "$rsm" run --state-dir "$dir/state" --log-level info >"$dir/manager.out" 2>"$dir/log") & ;;
     opensm)
