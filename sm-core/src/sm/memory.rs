@@ -64,6 +64,15 @@ impl Sm {
         self.wishes.replan();
     }
 
+    /// Whom ports in service take for the subnet manager, where that is nobody that we ever were: what was restored at our start is older than
+    /// what they registered there.
+    pub(super) fn was_another_s(&self, observed: &Observed) -> bool {
+        let own = observed.fabric.port(own_end(observed));
+        let remembered = own.and_then(|port| self.memory.get(&port.guid)).map(|range| range.base);
+        let shown = abandoned_sm_lid(observed);
+        shown.is_some() && shown != remembered && shown != own.and_then(|port| port.lid)
+    }
+
     /// The LIDs that a plan starts from. A new master's port takes the LID by which hosts reach the master before, where no
     /// port has it any more: then no host has to be told, and only the entries for one destination change (B61).
     pub(super) fn memory_for_plan(&self, observed: &Observed) -> LidMemory {

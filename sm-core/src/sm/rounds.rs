@@ -270,6 +270,9 @@ impl Sm {
             return self.close_round(now);
         }
         self.check_memory(&observed);
+        if self.tell.was_restored() && self.was_another_s(&observed) {
+            self.serve_nobody();
+        }
         let replan = self.wishes.wants_replan();
         self.round.open = unanswered;
         if changed || replan || self.round.retry || self.plan.is_none() {

@@ -39,17 +39,24 @@ pub(super) struct Tell {
     is_new: bool,
     /// Some were told in vain.
     in_vain: bool,
+    /// `served` is what was restored at the start, and no fabric was seen since that could belie it.
+    restored: bool,
 }
 
 impl Tell {
     /// With the ports that are served by what was restored.
     pub(super) fn with(served: Option<BTreeSet<Guid>>) -> Self {
-        Self { served, ..Self::default() }
+        Self { restored: served.is_some(), served, ..Self::default() }
     }
 
     /// The SA goes on with the registrations of these ports.
     pub(super) fn resume(&mut self, served: Option<BTreeSet<Guid>>) {
-        self.served = served;
+        (self.served, self.restored) = (served, false);
+    }
+
+    /// A first picture as master: whether what was restored at the start had been taken for true until now.
+    pub(super) const fn was_restored(&mut self) -> bool {
+        std::mem::replace(&mut self.restored, false)
     }
 
     pub(super) fn add(&mut self, ports: impl IntoIterator<Item = Guid>) {
