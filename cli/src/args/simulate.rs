@@ -43,6 +43,9 @@ pub(crate) struct Chaos {
     /// The first of them
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub(crate) from: u64,
+    /// Draw clients of subnet administration too, which join, register and leave, and managers that remember
+    #[arg(long)]
+    pub(crate) clients: bool,
 }
 
 /// `rsm simulate traffic`.

@@ -98,6 +98,11 @@ pub enum Job {
         /// The port.
         end: PortRef,
     },
+    /// NodeInfo of whoever is behind a switch's port.
+    VerifyLink {
+        /// The port.
+        end: PortRef,
+    },
     /// PortInfo read again, after a Set that was refused or not answered: the port may have done it all the same and only
     /// the answer was lost, it may have done half, and one that saw data went to ACTIVE by itself.
     ReadPort {
@@ -150,6 +155,7 @@ impl Apply {
                 let modifier = modifier(&self.observed, end);
                 Some(SmpRequest::get::<PortInfo>(self.path(end.node)?, self.guid(end.node)?, modifier))
             }
+            Job::VerifyLink { end } => self.verify_request(end),
             Job::ReadPort { index, .. } => {
                 let end = self.plan.ports.get(index as usize)?.end;
                 let modifier = modifier(&self.observed, end);
@@ -185,6 +191,7 @@ impl Apply {
             Job::Arbitration { index, set } => self.arbitration_answered(index, set, answer),
             Job::Port { index, activate } => self.port_answered(index, activate, answer),
             Job::ReadPort { index, activate, status } => self.port_read(index, activate, status, answer),
+            Job::VerifyLink { end } => self.link_verified(end, answer),
             Job::ReadDown { end } => {
                 let up = |info: PortInfo| info.port_state().is_some_and(PortState::is_up);
                 if let Some(guid) = self.guid(end.node).filter(|_| answer.attribute().is_some_and(up)) {

@@ -6,7 +6,8 @@
 //!
 //! The order, with a barrier between steps:
 //! 1. SwitchInfo: PortStateChange is cleared before anything is configured, so that a restart shows at the next look (B04);
-//!    where that was set, ports that were down are read once more, since a change before the clearing shows nowhere else;
+//!    where that was set, ports that were down are read once more, and after a long sweep the far ends of links are asked once
+//!    more who they are, since a change before the clearing shows nowhere else;
 //!    then SL-to-VL and VL arbitration tables, where the routes need more than one virtual lane or the operator asks for it;
 //! 2. tables of switches over which nothing can flow yet;
 //! 3. ports 0 and links between switches: settings and ARMED in one Set; 4. those links ACTIVE;
@@ -22,6 +23,7 @@ mod arbitration;
 mod jobs;
 mod keys;
 mod lanes;
+mod links;
 mod port_set;
 mod preview;
 mod quirks;
@@ -94,6 +96,10 @@ pub struct Apply {
     /// Switches whose PortStateChange is set and was not cleared before their ports were read.
     read_before: BTreeSet<NodeId>,
     changed_meanwhile: Vec<(Guid, PortNum)>,
+    /// Whether links are asked for their far ends before they are raised.
+    verify_links: bool,
+    /// Whether a cable was found to lead elsewhere.
+    moved: bool,
     /// Ports of switches that were told to go to ARMED or ACTIVE.
     raised: BTreeSet<(Guid, PortNum)>,
 }
@@ -120,6 +126,8 @@ pub struct Applied {
     /// Ports to be read again: read as down, and up when PortStateChange had been cleared; or at an end of a link that fell
     /// meanwhile.
     pub changed_meanwhile: Vec<(Guid, PortNum)>,
+    /// Whether a cable leads elsewhere than the picture says: the fabric has to be walked from nothing.
+    pub moved: bool,
     /// Ports of switches that were told to go to ARMED or ACTIVE.
     pub raised: BTreeSet<(Guid, PortNum)>,
 }
@@ -157,8 +165,18 @@ impl Apply {
             many_to_tell,
             read_before,
             changed_meanwhile: Vec::new(),
+            verify_links: false,
+            moved: false,
             raised: BTreeSet::new(),
         }
+    }
+
+    /// Has far ends of links asked who they are before the links are raised, on switches whose PortStateChange was not cleared
+    /// before they were read.
+    #[must_use]
+    pub const fn verifying_links(mut self, verify: bool) -> Self {
+        self.verify_links = verify;
+        self
     }
 
     /// Whether nothing is due at a port but a new MasterSMLID, which it is told with the reregistration, in its turn: told
@@ -231,6 +249,7 @@ impl Apply {
             reregistered: self.reregistered,
             untold: self.untold,
             changed_meanwhile: self.changed_meanwhile,
+            moved: self.moved,
             raised: self.raised,
         }
     }

@@ -11,7 +11,7 @@ use routing::verify::transition::Write;
 use super::Apply;
 use super::jobs::Job;
 use super::tables::Block;
-use super::{arbitration, keys, lanes};
+use super::{arbitration, keys, lanes, links};
 use crate::plan::fields::FieldSet;
 use crate::plan::port_tables::TablePlan;
 use crate::plan::ports::{PortPlan, PortRole};
@@ -23,6 +23,7 @@ pub(super) enum Step {
     Probe,
     AcknowledgeSwitches,
     ReadDownPorts,
+    VerifyLinks,
     ReadLanes,
     SetLanes,
     IdleTables,
@@ -48,6 +49,7 @@ pub(super) fn all(plan: &Plan) -> VecDeque<Step> {
         Step::Probe,
         Step::AcknowledgeSwitches,
         Step::ReadDownPorts,
+        Step::VerifyLinks,
         Step::ReadLanes,
         Step::SetLanes,
         Step::IdleTables,
@@ -75,6 +77,7 @@ pub(super) fn jobs(apply: &Apply, step: Step) -> Vec<Job> {
         Step::Keys => keys::key_jobs(apply),
         Step::AcknowledgeSwitches => switch_jobs(apply, false),
         Step::ReadDownPorts => down_port_jobs(apply),
+        Step::VerifyLinks => links::verify_jobs(apply),
         Step::ReadLanes => [lanes::read_jobs(apply), arbitration::read_jobs(apply)].concat(),
         Step::SetLanes => [lanes::set_jobs(apply), arbitration::set_jobs(apply)].concat(),
         Step::RaiseTops => switch_jobs(apply, true),

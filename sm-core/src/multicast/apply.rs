@@ -1,17 +1,20 @@
 //! Brings the multicast tables of the switches to what was planned, sans-IO like the other stages.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use mad::types::Guid;
 use mad::wire::smp::MulticastForwardingTable;
 use routing::fabric::SwitchGraph;
-use routing::multicast::{MftBlock, MulticastTables};
+use routing::multicast::{MFT_BLOCK, MftBlock, MulticastTables};
 use zerocopy::FromZeros;
 
 use super::KnownMulticast;
 use crate::observed::Observed;
 use crate::request::{Answer, SmpRequest};
+
+/// Multicast LIDs that there are, the last one apart, which means nobody.
+const MLIDS: u16 = 0x3fff;
 
 /// A read or a write of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,10 @@ pub struct MulticastApply {
     goal: Arc<MulticastTables>,
     /// Blocks that are looked at on every switch, used there or not.
     blocks: u16,
+    /// Switches that are read on until a block is empty on all of them.
+    foreign: BTreeSet<Guid>,
+    /// Blocks of them that were looked at.
+    looked_at: u16,
     /// What the present step brings about.
     step: MulticastTables,
     known: KnownMulticast,
@@ -65,12 +72,14 @@ pub struct MulticastApplied {
 
 impl MulticastApply {
     /// Starts. `graph` is the one that `goal` was planned on. The first `blocks` blocks are read on every switch where they are
-    /// not known: a switch without members may hold entries of a group that has left, or of another manager's.
+    /// not known: a switch without members may hold entries of a group that has left. Those of `foreign`, which were in service
+    /// before we came to know them, may hold entries of another manager's groups, however many: they are read up to the first
+    /// block that is empty on all of them. (Managers give MLIDs from the lowest on.)
     pub fn new(
         graph: Arc<SwitchGraph>,
         observed: Arc<Observed>,
         goal: Arc<MulticastTables>,
-        blocks: u16,
+        (blocks, foreign): (u16, BTreeSet<Guid>),
         mut known: KnownMulticast,
     ) -> Self {
         known.retain_present(&observed.fabric);
@@ -79,6 +88,8 @@ impl MulticastApply {
             observed,
             goal,
             blocks,
+            foreign,
+            looked_at: 0,
             step: MulticastTables::default(),
             known,
             stage: Stage::Read,
@@ -125,7 +136,8 @@ impl MulticastApply {
                 self.fail(job, &answer.in_words());
             }
             // Not to be read: it will be written as if it were empty.
-            None => {}
+            None if *answer != Answer::Silent => {}
+            None => self.fail(job, &answer.in_words()),
         }
     }
 
@@ -153,7 +165,44 @@ impl MulticastApply {
         jobs
     }
 
+    /// The next block of switches that other managers may have written, as long as any of them used the one before.
+    fn foreign_blocks(&mut self) -> Vec<MftJob> {
+        let switches = (0..self.graph.switch_count() as u32).map(|switch| (switch, self.graph.guid(switch)));
+        let foreign: Vec<_> = switches.filter(|(_, guid)| self.foreign.contains(guid)).collect();
+        while self.looked_at == 0
+            || foreign.iter().any(|(_, guid)| self.known.uses(*guid, self.looked_at - 1))
+        {
+            let block = self.looked_at;
+            self.looked_at += 1;
+            let mut jobs = Vec::new();
+            for (switch, guid) in &foreign {
+                let facts = self.observed.fabric.get(self.graph.node(*switch)).and_then(|node| node.switch);
+                if block * MFT_BLOCK >= facts.map_or(0, |facts| facts.multicast_fdb_cap).min(MLIDS) {
+                    continue;
+                }
+                let positions = 0..=self.graph.num_ports(*switch) / 16;
+                let unknown = positions.filter(|position| !self.known.knows(*guid, block, *position));
+                jobs.extend(unknown.map(|position| MftJob {
+                    switch: *switch,
+                    block,
+                    position,
+                    write: false,
+                }));
+            }
+            if !jobs.is_empty() {
+                return jobs;
+            }
+        }
+        Vec::new()
+    }
+
     fn begin_next_stage(&mut self) {
+        if self.stage == Stage::Read && !self.foreign.is_empty() {
+            self.queue = self.foreign_blocks().into();
+            if !self.queue.is_empty() {
+                return;
+            }
+        }
         let current = self.known.tables(&self.graph);
         (self.stage, self.step) = match self.stage {
             Stage::Read => (Stage::Remove, self.goal.common(&current)),
@@ -190,6 +239,7 @@ impl MulticastApply {
     fn fail(&mut self, job: MftJob, reason: &str) {
         let name = self.observed.name(self.graph.node(job.switch));
         let what = format!("MulticastForwardingTable block {}, position {}", job.block, job.position);
-        self.failures.push(format!("{name}: Set of {what}: {reason}"));
+        let method = if job.write { "Set" } else { "Get" };
+        self.failures.push(format!("{name}: {method} of {what}: {reason}"));
     }
 }

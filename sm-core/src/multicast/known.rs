@@ -20,6 +20,12 @@ impl KnownMulticast {
         self.by_guid.get(&switch).is_some_and(|blocks| blocks.contains_key(&(block, position)))
     }
 
+    /// Whether a block of a switch is known to hold any entry.
+    pub fn uses(&self, switch: Guid, block: u16) -> bool {
+        let Some(blocks) = self.by_guid.get(&switch) else { return false };
+        blocks.range((block, 0)..=(block, u8::MAX)).any(|(_, masks)| masks.iter().any(|mask| *mask != 0))
+    }
+
     /// A reply said what a block holds.
     pub fn confirm(&mut self, switch: Guid, block: &MftBlock) {
         self.by_guid.entry(switch).or_default().insert((block.block, block.position), block.masks);

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mad::types::{PortNum, PortState};
@@ -57,9 +57,19 @@ fn apply(
     known: KnownMulticast,
     switches: &mut Switches,
 ) -> MulticastApplied {
+    apply_beside(snapshot, demand, BTreeSet::new(), known, switches)
+}
+
+fn apply_beside(
+    snapshot: &Snapshot,
+    demand: &MulticastDemand,
+    foreign: BTreeSet<Guid>,
+    known: KnownMulticast,
+    switches: &mut Switches,
+) -> MulticastApplied {
     let goal = Arc::new(plan(snapshot, demand, None));
-    let mut apply =
-        MulticastApply::new(snapshot.graph.clone(), snapshot.observed.clone(), goal, demand.blocks(), known);
+    let read = (demand.blocks(), foreign);
+    let mut apply = MulticastApply::new(snapshot.graph.clone(), snapshot.observed.clone(), goal, read, known);
     while !apply.is_done() {
         let mut sent = Vec::new();
         while let Some((request, job)) = apply.next_request() {
@@ -138,6 +148,39 @@ fn unanswered_sets_are_not_believed() {
     let done = apply(&snapshot, &wanted, failed.known, &mut switches);
     assert!(done.failures.is_empty());
     assert_eq!(switches.tables(&snapshot), plan(&snapshot, &wanted, None));
+}
+
+/// A manager that takes over with fewer groups, or with none, clears what the one before wrote: it reads switches in service up
+/// to their first empty block.
+#[test]
+fn entries_of_another_manager_s_groups_are_cleared() {
+    let snapshot = TREE.snapshot();
+    let mut switches = Switches::default();
+    let groups: Vec<&[(u8, u8)]> = vec![&[(0, 0), (1, 1), (2, 2)]; 40];
+    apply(&snapshot, &demand(&groups), KnownMulticast::default(), &mut switches);
+    let all: BTreeSet<Guid> =
+        (0..snapshot.graph.switch_count() as u32).map(|s| snapshot.graph.guid(s)).collect();
+    for wanted in [demand(&[&[(0, 1), (1, 2)]]), demand(&[])] {
+        let mut held = Switches { blocks: switches.blocks.clone(), ..Switches::default() };
+        let done = apply_beside(&snapshot, &wanted, all.clone(), KnownMulticast::default(), &mut held);
+        assert!(done.failures.is_empty());
+        assert_eq!(held.tables(&snapshot), plan(&snapshot, &wanted, None));
+        assert!(held.gets <= 3 * all.len(), "{} Gets: two blocks in use and an empty one", held.gets);
+    }
+    let mut fresh = Switches::default();
+    apply(&snapshot, &demand(&[]), KnownMulticast::default(), &mut fresh);
+    assert_eq!((fresh.gets, fresh.sets), (0, 0), "nobody was in service");
+}
+
+/// A Get that was not answered is no empty block: it is tried again.
+#[test]
+fn unread_blocks_are_read_again() {
+    let snapshot = TREE.snapshot();
+    let all: BTreeSet<Guid> =
+        (0..snapshot.graph.switch_count() as u32).map(|s| snapshot.graph.guid(s)).collect();
+    let mut switches = Switches { silent: true, ..Switches::default() };
+    let failed = apply_beside(&snapshot, &demand(&[]), all, KnownMulticast::default(), &mut switches);
+    assert!(!failed.failures.is_empty());
 }
 
 /// B38: 200 groups that come and go in one batch cost each switch a few blocks, not one Set for each join.

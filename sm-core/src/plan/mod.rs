@@ -177,7 +177,7 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
         None => Vec::new(),
     };
     let moved = old_tables.as_ref().map(|old| moved::count(&graph, old, &routed.routes));
-    let late = old_tables.as_ref().map(|old| late::late_links(observed, &graph, old)).unwrap_or_default();
+    let mut late = old_tables.as_ref().map(|old| late::late_links(observed, &graph, old)).unwrap_or_default();
     let pkeys = port_tables::plan_pkeys(observed, &input.settings);
     let aliases = port_tables::plan_aliases(observed, &input.aliases);
     let mut ports = plan_ports(input, &lids, sm_lid);
@@ -188,6 +188,7 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
             ports::set_enforcement(&mut port.desired, pkeys.enforcing.contains(&port.end));
         }
     }
+    late.extend(late::loopbacks(observed, &ports));
     let (arbitration, of_lanes) =
         arbitration::plan(observed, &routed.routes, &input.settings.qos, &mut ports);
     let findings = [

@@ -83,6 +83,8 @@ enum Token {
     Poll(Guid),
     /// SMInfo of a manager, right before a plan is applied.
     Confirm(Guid),
+    /// PortInfo of our own port, right before a plan is applied.
+    ConfirmLink,
     /// Counters of a switch port.
     Counter(Guid, PortNum),
     /// PortInfo of our own port.
@@ -390,10 +392,12 @@ impl Sm {
             (Token::Poll(guid), _) => self.polled(guid, &answer, now),
             (Token::OwnPort, _) => self.own_port_answered(&answer),
             (Token::Confirm(guid), Phase::Confirming(confirmation)) => confirmation.answer(guid, &answer),
+            (Token::ConfirmLink, Phase::Confirming(confirmation)) => confirmation.own_port_answered(&answer),
             (
                 Token::Apply(_)
                 | Token::Multicast(_)
                 | Token::Confirm(_)
+                | Token::ConfirmLink
                 | Token::Control
                 | Token::Counter(..),
                 _,

@@ -1,9 +1,10 @@
 //! When multicast tables are computed and sent: whenever the groups or the graph are not those of the tables in force.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mad::types::Timestamp;
+use mad::types::{Guid, Timestamp};
 use routing::fabric::SwitchGraph;
 
 use super::{Action, Phase, Sm};
@@ -22,6 +23,8 @@ pub(super) struct MulticastState {
     blocks: u16,
     /// What the switches hold.
     pub(super) known: KnownMulticast,
+    /// Switches that were met in service: others may have written entries there of which we have never heard.
+    pub(super) foreign: BTreeSet<Guid>,
     /// The demand and the graph that the tables were computed for.
     computed: Option<(u64, Arc<SwitchGraph>)>,
     /// When to try again what failed.
@@ -76,7 +79,8 @@ impl Sm {
         let proof = self.plan.as_ref().map(|plan| plan.standing.proof());
         let goal = Arc::new(plan(snapshot, &state.demand, proof));
         let known = std::mem::take(&mut state.known);
-        let apply = MulticastApply::new(graph, Arc::clone(observed), goal, state.blocks, known);
+        let read = (state.blocks, state.foreign.clone());
+        let apply = MulticastApply::new(graph, Arc::clone(observed), goal, read, known);
         self.phase = Phase::Multicast(Box::new(apply));
         true
     }
@@ -88,6 +92,7 @@ impl Sm {
         }
         if applied.failures.is_empty() {
             self.multicast.failures = 0;
+            self.multicast.foreign.clear();
         } else {
             let pause = PAUSE * 2_u32.pow(self.multicast.failures.min(8));
             self.multicast.retry_at = Some(now + pause.min(LONGEST_PAUSE));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use mad::transactions::Request;
 use mad::transport::{Address, Datagram};
 use mad::types::{DirectedPath, Guid, MKey, PortState, Timestamp};
-use mad::wire::smp::{LocalChangesData, Notice, NoticeType, SmControl, SmInfo, SmState, Smp};
+use mad::wire::smp::{LocalChangesData, Notice, NoticeType, PortInfo, SmControl, SmInfo, SmState, Smp};
 use mad::wire::{Attribute, Method, Status};
 use routing::fabric::PortRef;
 
@@ -57,9 +57,18 @@ pub(super) struct Confirmation {
     pub(super) plan: Arc<Plan>,
     pub(super) managers: Vec<(Guid, SmInfo)>,
     pub(super) open: usize,
+    /// Whether our own link had to be trained since it was read: its cable may lead elsewhere now.
+    pub(super) own_link_fell: bool,
 }
 
 impl Confirmation {
+    /// Our own port was read once more.
+    pub(super) fn own_port_answered(&mut self, answer: &Answer) {
+        self.open = self.open.saturating_sub(1);
+        let state = answer.attribute::<PortInfo>().and_then(|info| info.port_state());
+        self.own_link_fell |= state.is_some_and(|state| state < PortState::Armed);
+    }
+
     pub(super) fn answer(&mut self, guid: Guid, answer: &Answer) {
         self.open = self.open.saturating_sub(1);
         let Some(info) = answer.attribute::<SmInfo>() else { return };
@@ -369,7 +378,7 @@ impl Sm {
     /// A plan is made. The managers that were met are asked once more before it is applied.
     pub(super) fn confirm(&mut self, plan: Arc<Plan>, observed: &Observed) {
         let managers = said_by(&observed.managers);
-        let mut open = 0;
+        let mut open = self.ask_own_link(observed);
         for (guid, _) in &managers {
             if let Some(path) = self.others.paths.get(guid) {
                 let request = self.ask_manager(*path, *guid);
@@ -385,7 +394,21 @@ impl Sm {
                 open += 1;
             }
         }
-        self.phase = Phase::Confirming(Box::new(Confirmation { plan, managers, open }));
+        self.phase = Phase::Confirming(Box::new(Confirmation { plan, managers, open, own_link_fell: false }));
+    }
+
+    /// Reads our own port once more, where it is an adapter's that carried data when it was read. How many requests that makes.
+    fn ask_own_link(&mut self, observed: &Observed) -> usize {
+        let local = observed.local;
+        let Some(node) = observed.fabric.get(local.node).filter(|node| !node.is_switch()) else { return 0 };
+        let passes = |info: &PortInfo| info.port_state().is_some_and(|state| state >= PortState::Armed);
+        if !observed.port_info(local).is_some_and(passes) {
+            return 0;
+        }
+        let request = SmpRequest::get::<PortInfo>(DirectedPath::LOCAL, node.guid, local.port.0.into());
+        let request = request.with_key(self.keys(), observed);
+        self.transactions.submit(request.into_transaction(), Token::ConfirmLink);
+        1
     }
 
     /// Set(SMInfo) from another manager.

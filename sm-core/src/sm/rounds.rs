@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mad::types::{PortNum, Timestamp};
+use mad::types::{PortNum, PortState, Timestamp};
 
 use super::election::Verdict;
 use super::report::{Report, Role, seconds};
@@ -24,6 +24,8 @@ const QUICK_ROUNDS: u32 = 4;
 const LOOK_GAP: Duration = Duration::from_millis(100);
 /// Pause before a round that repeats what failed.
 const PAUSE: Duration = Duration::from_millis(200);
+/// No cable is moved, and its link trained, in less than this.
+const SWIFT: Duration = Duration::from_millis(100);
 /// Where the interval is 0: how long to wait with what is left open.
 const LONG_PAUSE: Duration = Duration::from_secs(10);
 
@@ -204,12 +206,11 @@ impl Sm {
     fn swept(&mut self, sweep: Sweep, now: Timestamp) {
         self.stale_requests += sweep.given_up_requests();
         let result = match sweep.finish(self.observed.as_ref()) {
-            Ok(result) => result,
-            Err(error @ SweepError::Moved) => {
-                self.note(vec![error.to_string()]);
-                self.wishes.full();
-                return self.close_round(now);
+            Ok(result) if !self.round.full && self.own_link_fell(&result.observed) => {
+                return self.walk_anew("our own link was down: its cable may lead elsewhere now", now);
             }
+            Ok(result) => result,
+            Err(error @ SweepError::Moved) => return self.walk_anew(&error.to_string(), now),
             Err(error) => return self.nothing_found(&error, now),
         };
         if self.round.full {
@@ -224,6 +225,7 @@ impl Sm {
             let known = Arc::make_mut(&mut self.ground.tables);
             reset.iter().for_each(|guid| known.forget(*guid));
             reset.iter().for_each(|guid| self.multicast.known.forget(*guid));
+            self.multicast.foreign.extend(tables.keys());
             known.take(tables);
             known.retain_present(&observed);
             self.multicast.known.retain_present(&observed.fabric);
@@ -341,6 +343,10 @@ impl Sm {
 
     /// The other managers were asked once more: the plan is applied, unless one of them is in charge by now.
     fn confirmed(&mut self, confirmation: Confirmation, now: Timestamp) {
+        if confirmation.own_link_fell {
+            self.round.retry = true;
+            return self.walk_anew("our own link fell while we looked", now);
+        }
         let peers = self.peers(&confirmation.managers);
         let verdict = self.election.confirmed(&peers);
         if verdict != Verdict::Lead {
@@ -365,7 +371,9 @@ impl Sm {
         let ground = std::mem::take(&mut self.ground);
         self.ground.keys = Arc::clone(&ground.keys);
         self.plan = Some(Arc::clone(&confirmation.plan));
-        self.phase = Phase::Applying(Box::new(Apply::new(confirmation.plan, observed, ground)));
+        let long = now - self.round.sweep_began > SWIFT;
+        let apply = Apply::new(confirmation.plan, observed, ground).verifying_links(long);
+        self.phase = Phase::Applying(Box::new(apply));
     }
 
     /// Whoever is told of a new subnet manager asks it at once, and the kernel's clients take a second to ask again. So one that
@@ -382,6 +390,9 @@ impl Sm {
         let Some(plan) = self.plan.clone() else { return };
         let Applied { observed, ground, failures, not_kept, counts, stuck, .. } = applied;
         let changed_meanwhile = applied.changed_meanwhile;
+        if applied.moved {
+            self.wishes.full();
+        }
         self.raised.extend(applied.raised);
         self.tell.done(&applied.reregistered);
         self.tell.add(applied.untold);
@@ -500,6 +511,20 @@ impl Sm {
         if let Some(report) = &mut self.round.report {
             report.failures.push(text);
         }
+    }
+
+    /// Ends the round, since what it read may be of other nodes than it asked; the next walks from nothing.
+    fn walk_anew(&mut self, why: &str, now: Timestamp) {
+        self.note(vec![why.to_owned()]);
+        self.wishes.full();
+        self.close_round(now);
+    }
+
+    /// Whether our own link carried data when the last picture was taken, and had to be trained since.
+    fn own_link_fell(&self, now: &Observed) -> bool {
+        let own = |picture: &Observed| picture.port_info(picture.local)?.port_state();
+        self.observed.as_ref().and_then(|before| own(before)) == Some(PortState::Active)
+            && own(now) == Some(PortState::Init)
     }
 
     fn nothing_found(&mut self, error: &SweepError, now: Timestamp) {

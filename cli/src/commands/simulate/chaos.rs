@@ -6,7 +6,7 @@ use std::thread;
 
 use anyhow::Context;
 use simulated_manager::Manager;
-use simulations::scenario::{self, Outcome as Played};
+use simulations::scenario::{self, Outcome as Played, Scenario};
 use sm_core::config::{LogConfig, LogLevel};
 
 use super::scenario::explain;
@@ -27,7 +27,7 @@ pub(super) fn run(args: &Chaos) -> Outcome {
             if seed >= end {
                 return;
             }
-            let wrong = match played(seed) {
+            let wrong = match played(&draw(args, seed), seed) {
                 Ok(outcome) if outcome.is_right() => None,
                 Ok(outcome) => Some(outcome.failures.first().cloned().unwrap_or_default()),
                 Err(error) => Some(error),
@@ -51,24 +51,27 @@ pub(super) fn run(args: &Chaos) -> Outcome {
         out::line(&format!("seed {seed}: {wrong}"))?;
     }
     if let Some((seed, _)) = failed.first() {
-        tell(*seed)?;
+        tell(&draw(args, *seed), *seed)?;
     }
     out::line(&format!("{} of {} seeds fail", failed.len(), args.seeds))?;
     if failed.is_empty() { Ok(()) } else { Err(Failure::Reported) }
 }
 
-fn played(seed: u64) -> Result<Played, String> {
-    scenario::run(&scenario::random(seed), seed, &mut Manager::of_scenario())
+fn draw(args: &Chaos, seed: u64) -> Scenario {
+    if args.clients { scenario::random_with_clients(seed) } else { scenario::random(seed) }
+}
+
+fn played(drawn: &Scenario, seed: u64) -> Result<Played, String> {
+    scenario::run(drawn, seed, &mut Manager::of_scenario())
 }
 
 /// Tells one failure whole, and leaves its schedule as a file to play with.
-fn tell(seed: u64) -> Outcome {
-    let drawn = scenario::random(seed);
-    let outcome = played(seed).map_err(|error| anyhow::anyhow!("seed {seed}: {error}"))?;
+fn tell(drawn: &Scenario, seed: u64) -> Outcome {
+    let outcome = played(drawn, seed).map_err(|error| anyhow::anyhow!("seed {seed}: {error}"))?;
     out::line("")?;
-    explain(&drawn, &outcome, "drawn", None)?;
+    explain(drawn, &outcome, "drawn", None)?;
     let path = std::env::temp_dir().join(format!("rsm-drawn-seed-{seed}.toml"));
-    let text = toml::to_string(&drawn).context("the schedule as text")?;
+    let text = toml::to_string(drawn).context("the schedule as text")?;
     std::fs::write(&path, text).with_context(|| path.display().to_string())?;
     out::line(&format!("The schedule: {} (to be played with --seed {seed})\n", path.display()))
 }
