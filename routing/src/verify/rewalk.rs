@@ -125,14 +125,15 @@ pub(super) fn difference(pair: Pair<'_>) -> Option<Difference> {
         owners.flat_map(Destination::lids).filter(|lid| !known.contains(lid)).map(|lid| (lid, &[][..])),
     );
     jobs.sort_unstable_by_key(|(lid, _)| *lid);
-    let share = jobs.len().div_ceil(rayon::current_num_threads() * 2).max(1);
     let mut new_arc = vec![u32::MAX; pair.old.from.len()];
     for (arc, old) in (0..).zip(&pair.links.old_arc).filter(|(_, old)| **old != u32::MAX) {
         new_arc[*old as usize] = arc;
     }
-    let parts = jobs.par_chunks(share).map(|jobs| {
+    // Dealt in turn: LIDs with much to do are often neighbours.
+    let shares = rayon::current_num_threads() * 2;
+    let parts = (0..shares).into_par_iter().map(|first| {
         let mut rewalk = Rewalk::new(pair, &farther, &new_arc);
-        jobs.iter().try_for_each(|(lid, changed)| rewalk.lid(*lid, changed))?;
+        jobs.iter().skip(first).step_by(shares).try_for_each(|(lid, changed)| rewalk.lid(*lid, changed))?;
         Some(rewalk.found)
     });
     parts.try_reduce(Difference::default, |a, b| Some(a.merge(b)))

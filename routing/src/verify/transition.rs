@@ -92,10 +92,25 @@ pub fn check(graph: &SwitchGraph, old: &LftMatrix, new: &LftMatrix) -> Change {
 pub fn plan(graph: &SwitchGraph, old: &LftMatrix, new: &LftMatrix) -> Vec<Step> {
     let network = Network::new(graph);
     let columns = changed_columns(graph, old, new);
-    let planned: Vec<Vec<Step>> = columns
-        .par_iter()
-        .map_init(|| Mix::new(&network, old, new), |mix, column| mix.order(column))
+    // LID by LID, since all that changes may be in one column.
+    let lids: Vec<(usize, u32, usize)> = columns
+        .iter()
+        .enumerate()
+        .flat_map(|(number, column)| column.lids().map(move |(bit, lid)| (number, bit, lid)))
         .collect();
+    let needs: Vec<Vec<Before>> = lids
+        .par_iter()
+        .map_init(
+            || Mix::new(&network, old, new),
+            |mix, (number, bit, lid)| mix.needs(*bit, *lid, &columns[*number].switches).before,
+        )
+        .collect();
+    let mut of_column: Vec<Needed> = columns.iter().map(|_| Vec::new()).collect();
+    for ((number, bit, _), before) in lids.into_iter().zip(needs).filter(|(_, before)| !before.is_empty()) {
+        of_column[number].push((bit, before));
+    }
+    let planned: Vec<Vec<Step>> =
+        columns.par_iter().zip(of_column).map(|(column, needs)| order(column, needs)).collect();
     let mut steps: Vec<Step> = Vec::new();
     for column in planned {
         for (number, step) in column.into_iter().enumerate() {
@@ -226,35 +241,6 @@ impl<'a> Mix<'a> {
         change
     }
 
-    /// Orders the writes of one column: rounds of LIDs that don't contradict each other, each in layers.
-    fn order(&mut self, column: &Column) -> Vec<Step> {
-        let needs: Vec<(u32, Vec<Before>)> = column
-            .lids()
-            .map(|(bit, lid)| (bit, self.needs(bit, lid, &column.switches).before))
-            .filter(|(_, before)| !before.is_empty())
-            .collect();
-        let mut left = needs;
-        let mut waiting = u64::MAX;
-        let mut steps = Vec::new();
-        loop {
-            let (round, later) = compatible(left);
-            let later_bits = later.iter().fold(0, |bits, (bit, _)| bits | 1_u64 << bit);
-            let now = waiting & !later_bits;
-            waiting &= later_bits;
-            let before: Vec<Before> = round.into_iter().flat_map(|(_, before)| before).collect();
-            let writes: Vec<SwitchIndex> =
-                column.switches.iter().filter(|(_, lids)| lids & now != 0).map(|(s, _)| *s).collect();
-            for layer in layers(&writes, &before) {
-                let write = |switch| Write { switch, block: column.block, done: !waiting };
-                steps.push(Step { writes: layer.into_iter().map(write).collect() });
-            }
-            if later.is_empty() {
-                return steps;
-            }
-            left = later;
-        }
-    }
-
     fn next(&self, tables: &LftMatrix, s: SwitchIndex, lid: usize) -> Option<SwitchIndex> {
         match self.network.exit(s, entry(tables, s, lid)) {
             Exit::Arc(arc) => Some(self.network.to(arc)),
@@ -380,7 +366,32 @@ impl<'a> Mix<'a> {
     }
 }
 
+/// LIDs of a column, by bit, with what has to be written first for each.
 type Needed = Vec<(u32, Vec<Before>)>;
+
+/// Orders the writes of one column: rounds of LIDs that don't contradict each other, each in layers.
+fn order(column: &Column, needs: Needed) -> Vec<Step> {
+    let mut left = needs;
+    let mut waiting = u64::MAX;
+    let mut steps = Vec::new();
+    loop {
+        let (round, later) = compatible(left);
+        let later_bits = later.iter().fold(0, |bits, (bit, _)| bits | 1_u64 << bit);
+        let now = waiting & !later_bits;
+        waiting &= later_bits;
+        let before: Vec<Before> = round.into_iter().flat_map(|(_, before)| before).collect();
+        let writes: Vec<SwitchIndex> =
+            column.switches.iter().filter(|(_, lids)| lids & now != 0).map(|(s, _)| *s).collect();
+        for layer in layers(&writes, &before) {
+            let write = |switch| Write { switch, block: column.block, done: !waiting };
+            steps.push(Step { writes: layer.into_iter().map(write).collect() });
+        }
+        if later.is_empty() {
+            return steps;
+        }
+        left = later;
+    }
+}
 
 /// Splits into LIDs whose orders hold together, and the rest.
 fn compatible(needs: Needed) -> (Needed, Needed) {
