@@ -126,6 +126,13 @@ struct Item {
     acknowledged: Option<Acknowledged>,
 }
 
+impl Item {
+    /// The group that has to be joined before this is asked for. To leave, nothing has to be joined.
+    fn waits_for(&self) -> Option<Gid> {
+        self.thing.waits_for().filter(|_| self.wanted)
+    }
+}
+
 /// What an acknowledgement said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Acknowledged {
@@ -287,7 +294,7 @@ impl Client {
             if !matches!(item.stage, Stage::Due(at) if at <= now) {
                 continue;
             }
-            let broadcast = match item.thing.waits_for() {
+            let broadcast = match item.waits_for() {
                 None => None,
                 Some(mgid) => match self.broadcast(mgid) {
                     Some(record) => Some(record),
@@ -363,7 +370,7 @@ impl Agent for Client {
         let due = |item: &Item| match item.stage {
             Stage::Rest => None,
             Stage::Due(at) => {
-                let waits = item.thing.waits_for().is_some_and(|mgid| self.broadcast(mgid).is_none());
+                let waits = item.waits_for().is_some_and(|mgid| self.broadcast(mgid).is_none());
                 (can_ask && !waits).then_some(at)
             }
             Stage::Asked { until, .. } => Some(until),

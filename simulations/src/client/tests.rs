@@ -164,6 +164,27 @@ fn what_was_asked_for_is_given_back_and_nothing_else() {
     assert_eq!((client.deadline(), client.acknowledged().count(), client.open().count()), (None, 0, 0));
 }
 
+/// The broadcast group's leaving was answered first, and the other's answer was lost.
+#[test]
+fn a_group_is_left_when_its_broadcast_group_was_left_before() {
+    let mut client = client(groups(&[IPOIB_GROUP]));
+    for time in [0, 1] {
+        let [join] = asked(&mut client, at(time))[..] else { panic!("one request") };
+        answer(&mut client, &join, Status::OK, at(time));
+    }
+    client.want(false, at(2));
+    let leaves = asked(&mut client, at(2));
+    assert_eq!(leaves.len(), 2);
+    answer(&mut client, &leaves[0], Status::OK, at(2));
+    let lost = client.deadline().unwrap();
+    assert_eq!(asked(&mut client, lost), []);
+    let next = client.deadline().unwrap();
+    let [again] = asked(&mut client, next)[..] else { panic!("one request") };
+    assert_eq!(again.header.method(), Method::DELETE);
+    let record = McMemberRecord::decode(&again.data).unwrap();
+    assert_eq!(record.mgid(), IPOIB_GROUP);
+}
+
 #[test]
 fn a_lease_is_renewed_and_a_report_answered() {
     let mut client = client(Habits { services: vec![9], lease: Some(60), ..Habits::default() });
