@@ -33,7 +33,7 @@ pub(super) fn run(args: &Emulate) -> Outcome {
     logging::init(&LogConfig { level: args.log_level, ..LogConfig::default() })?;
     let loaded = formats::load(topology).map_err(|error| Failure::Usage(error.to_string()))?;
     for warning in &loaded.warnings {
-        tracing::warn!("{}: {warning}", topology.display());
+        tracing::warn!("{warning}");
     }
     let library = match (&args.kernel, args.node.as_str()) {
         // Programs use the kernel's own devices.

@@ -144,9 +144,7 @@ pub(super) fn text(path: &Path) -> Outcome<String> {
 pub(super) fn dumped(path: &Path, graph: &SwitchGraph) -> Outcome<Routes> {
     let name = path.display().to_string();
     let read = tables::read(&name, &text(path)?, graph).map_err(usage)?;
-    for warning in &read.warnings {
-        complain(&format!("{name}: {warning}"));
-    }
+    read.warnings.iter().for_each(|warning| complain(warning));
     Ok(read.routes)
 }
 
@@ -163,9 +161,7 @@ fn load(path: &Path, fabric: &Fabric, graph: &SwitchGraph) -> Outcome<Load> {
 
 pub(super) fn topology(path: &Path) -> Outcome<Fabric> {
     let loaded = formats::load(path).map_err(usage)?;
-    for warning in &loaded.warnings {
-        complain(&format!("{}: {warning}", path.display()));
-    }
+    loaded.warnings.iter().for_each(|warning| complain(warning));
     Ok(loaded.fabric)
 }
 

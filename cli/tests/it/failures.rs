@@ -64,6 +64,11 @@ fn what_cannot_be_played_is_refused() {
         said.refused(2).ends_with("1000 links between switches are to fail, the fabric has 32"),
         "{said:?}"
     );
+    let said = failures(&[&torus, "--switches", "16"]);
+    assert!(
+        said.refused(2).ends_with("all 16 switches are to fail, one at least has to be left"),
+        "{said:?}"
+    );
     assert_eq!(failures(&[&torus]).code, Some(2));
     assert_eq!(failures(&[&torus, "--links", "1", "--each-link"]).code, Some(2));
     let said = failures(&[&torus, "--links", "1", "--engine", "ftree"]);

@@ -57,6 +57,37 @@ fn a_planted_hole_is_named_with_the_lid() {
     );
 }
 
+/// A LID twice in one table, a list of SLs of the wrong length: refused. What is odd is told with the file's name, once.
+#[test]
+fn tables_that_contradict_themselves_or_end_too_soon_are_refused() {
+    let folder = tempfile::tempdir().expect("folder");
+    let directory = folder.path().to_str().expect("text");
+    let tree = net("tree36.net");
+    assert_eq!(rsm(&["route", &tree, "-o", directory]).code, Some(0));
+    let topology = format!("{directory}/opensm-subnet.lst");
+    let with = |name: &str, from: &str, to: &str| {
+        let text = std::fs::read_to_string(folder.path().join(name)).expect("tables");
+        assert!(text.contains(from), "{from}");
+        let path = folder.path().join(format!("odd-{name}"));
+        std::fs::write(&path, text.replacen(from, to, 1)).expect("file");
+        (rsm(&["verify", &topology, "--tables", path.to_str().expect("text")]), path.display().to_string())
+    };
+    let (said, path) = with("opensm.fdbs", "0x0002 :", "0x0001 :");
+    assert!(said.refused(2).starts_with(&format!("rsm: {path}:")), "{said:?}");
+    assert!(said.refused(2).contains("LID 1 a second time for switch"), "{said:?}");
+    let (said, _) = with("opensm-lfts.dump", "0x0002 ", "0x0001 ");
+    assert!(said.refused(2).contains("expected each LID once in a table"), "{said:?}");
+    let (said, path) = with("routes.json", "\"default\"", "{\"by-destination\":[0,1]}");
+    assert!(
+        said.refused(2).starts_with(&format!("rsm: {path}: sl, a list of 2 SLs, expected one")),
+        "{said:?}"
+    );
+    let (said, path) = with("opensm.fdbs", "0x0002 :", "0x0BAD :");
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.err.starts_with(&format!("rsm: {path}: 1 entries are for LIDs")), "{said:?}");
+    assert_eq!(said.err.matches(&path).count(), 1, "{said:?}");
+}
+
 #[test]
 fn input_that_is_no_topology_and_engines_that_are_none_are_refused() {
     let folder = tempfile::tempdir().expect("folder");

@@ -131,6 +131,11 @@ impl<'a> Cursor<'a> {
         self.number
     }
 
+    /// What is worth a line, though it is no error.
+    pub(super) fn warning(&self, text: &str) -> String {
+        format!("{}:{}: {text}", self.file, self.number)
+    }
+
     /// "`expected` should stand here."
     pub(super) fn error(&self, expected: impl Into<String>) -> FormatError {
         let rest: String = self.rest().chars().take(SHOWN).collect();

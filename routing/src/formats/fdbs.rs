@@ -12,8 +12,8 @@ use crate::routes::{NO_PORT, Routes};
 /// Reads the dump for the switches of `graph`.
 ///
 /// # Errors
-/// A switch that the graph does not have, a port that the switch does not have (B27), a line that is none of the format, a last
-/// table that is shorter than all others.
+/// A switch that the graph does not have, a port that the switch does not have (B27), a LID twice in one table, a line that is none
+/// of the format, a last table that is shorter than all others.
 pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, FormatError> {
     let mut tables = TableBuilder::new(graph);
     for (index, line) in text.lines().enumerate() {

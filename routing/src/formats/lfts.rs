@@ -12,8 +12,8 @@ use crate::routes::{NO_PORT, Routes};
 /// Reads either form for the switches of `graph`.
 ///
 /// # Errors
-/// A switch that the graph does not have, a port that the switch does not have (B27), an entry before any heading, a last table
-/// without the line that ends the others.
+/// A switch that the graph does not have, a port that the switch does not have (B27), a LID twice in one table, an entry before
+/// any heading, a last table without the line that ends the others.
 pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, FormatError> {
     let mut tables = TableBuilder::new(graph);
     let mut multicast = false;

@@ -68,7 +68,7 @@ pub struct Loaded {
     pub format: Format,
     /// Where the discovery began, if the file says so: the port that ibnetdiscover ran on, of ibsim's first node.
     pub from: Option<PortRef>,
-    /// What was passed over, a line each.
+    /// What was passed over, a line each, with the file's name.
     pub warnings: Vec<String>,
 }
 

@@ -114,7 +114,8 @@ enum StoredMapping {
 ///
 /// # Errors
 /// JSON that does not parse (with line and column) or has another layout; switches or ports that the graph does not have, SLs
-/// or VLs above 15, lists of another length than there are switches.
+/// or VLs above 15, lists of another length than there are switches, lists of SLs that don't reach to the last LID or beyond the
+/// tables.
 pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, FormatError> {
     let stored: Stored = serde_json::from_str(text).map_err(|error| FormatError {
         file: file.into(),
@@ -153,8 +154,13 @@ pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, Forma
     for (s, switch) in rows.iter().zip(&stored.switches) {
         routes.lfts.row_mut(*s)[..switch.lft.len()].copy_from_slice(&switch.lft);
     }
+    let (least, most) = (usize::from(graph.top_lid()) + 1, routes.lfts.stride());
     let sl_fits = |what: String, row: &[u8]| match row.iter().find(|sl| **sl > 15 && **sl != NO_PORT) {
         Some(sl) => Err(wrong(format!("{what}, SL {sl}"), "SLs from 0 to 15, or 255 for none")),
+        None if !(least..=most).contains(&row.len()) => {
+            let found = format!("{what}, a list of {} SLs", row.len());
+            Err(wrong(found, &format!("one for each LID from 0 to {}, {least} to {most} of them", least - 1)))
+        }
         None => Ok(()),
     };
     let count = rows.len();
@@ -169,8 +175,7 @@ pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, Forma
             for (number, (s, row)) in rows.iter().zip(&table).enumerate() {
                 sl_fits(format!("sl[{number}]"), row)?;
                 let into = matrix.row_mut(*s);
-                let length = row.len().min(into.len());
-                into[..length].copy_from_slice(&row[..length]);
+                into[..row.len()].copy_from_slice(row);
             }
             PathSl::BySourceSwitch(matrix)
         }
@@ -251,6 +256,21 @@ mod tests {
         );
         assert!(
             said("\"default\"", "{\"by-destination\":[16]}").contains("sl, SL 16, expected SLs from 0 to 15")
+        );
+        let by_destination = |count: usize| format!("{{\"by-destination\":{:?}}}", vec![0; count]);
+        let top = usize::from(graph.top_lid());
+        for count in [0, top, routes.lfts.stride() + 1] {
+            let found = said("\"default\"", &by_destination(count));
+            let expected =
+                format!("r: sl, a list of {count} SLs, expected one for each LID from 0 to {top}, ");
+            assert!(found.starts_with(&expected), "{found}");
+        }
+        for count in [top + 1, routes.lfts.stride()] {
+            let fits = text.replacen("\"default\"", &by_destination(count), 1);
+            assert!(read("r", &fits, &graph).is_ok(), "{count}");
+        }
+        assert!(
+            said("\"default\"", "{\"by-source-switch\":[[],[],[],[]]}").contains("r: sl[0], a list of 0 SLs"),
         );
         assert!(
             said("\"default\"", "{\"by-source-switch\":[[0]]}")

@@ -13,7 +13,7 @@ use crate::routes::{LFT_BLOCK, LftMatrix, NO_PORT, Routes};
 pub struct Tables {
     /// The tables; switches that the file does not name have none (all 255).
     pub routes: Routes,
-    /// What is odd, a line each.
+    /// What is odd, a line each, with the file's name.
     pub warnings: Vec<String>,
 }
 
@@ -48,6 +48,8 @@ pub(super) struct TableBuilder<'g> {
     rows: Vec<Vec<u8>>,
     seen: Vec<bool>,
     current: Option<SwitchIndex>,
+    /// By LID, the line of its entry in the table begun last; 0 for none.
+    lines: Vec<usize>,
     unknown_lids: usize,
     first_unknown: String,
     owned: Vec<bool>,
@@ -70,6 +72,7 @@ impl<'g> TableBuilder<'g> {
             rows: vec![Vec::new(); count],
             seen: vec![false; count],
             current: None,
+            lines: Vec::new(),
             unknown_lids: 0,
             first_unknown: String::new(),
             owned,
@@ -87,6 +90,7 @@ impl<'g> TableBuilder<'g> {
             return Err(at.error_with(format!("switch {guid} a second time"), "one table for each switch"));
         }
         self.current = Some(switch);
+        self.lines.clear();
         self.began = at.line();
         Ok(())
     }
@@ -144,6 +148,19 @@ impl<'g> TableBuilder<'g> {
                 ));
             }
         };
+        if self.lines.len() <= lid as usize {
+            self.lines.resize(lid as usize + 1, 0);
+        }
+        match std::mem::replace(&mut self.lines[lid as usize], at.line()) {
+            0 => {}
+            first => {
+                let name = self.graph.name(switch);
+                return Err(at.error_with(
+                    format!("LID {lid} a second time for switch \"{name}\", first in line {first}"),
+                    "each LID once in a table",
+                ));
+            }
+        }
         if !self.owned[lid as usize] && port != NO_PORT {
             if self.unknown_lids == 0 {
                 self.first_unknown = format!("LID {lid} in line {}", at.line());

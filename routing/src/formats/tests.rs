@@ -184,6 +184,20 @@ fn b27_tables_that_do_not_fit_are_refused_with_their_line() {
             ),
             "t:4: the file ends within the table of switch \"S2\", expected `… lids dumped` after each table, as after those before",
         ),
+        // Twice in one table: neither is taken for the one that counts.
+        (
+            format!(
+                "dump_ucast_routes: Switch {guid}\n0x0001 : 001  : 01   : yes\n0x0002 : 002  : 01   : yes\n\
+                 0x0001 : 002  : 01   : yes\n"
+            ),
+            "t:4:1: LID 1 a second time for switch \"S1\", first in line 2, expected each LID once in a table",
+        ),
+        (
+            format!(
+                "Unicast lids [0x0-0x3] of switch Lid 1 guid {guid} (S1):\n0x0001 001 : ()\n0x0001 001 : ()\n"
+            ),
+            "t:3:1: LID 1 a second time for switch \"S1\", first in line 2, expected each LID once in a table",
+        ),
         (
             String::new(),
             "t: no line that begins the table of a switch, expected opensm.fdbs (`dump_ucast_routes: Switch 0x…`), a dump of LFTs (`Unicast lids …`) or routes.json",

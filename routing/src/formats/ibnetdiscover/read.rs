@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
                 "`Switch`, `Ca` or `Rt` lines as ibnetdiscover prints them",
             ));
         }
-        self.add_nodes_without_record();
+        self.add_nodes_without_record(file);
         let mut halves = Vec::with_capacity(self.lines.len());
         for line in &self.lines {
             let Some(node) = self.fabric.find(line.remote.guid) else { continue };
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A file that was cut off names nodes as peers that it does not describe.
-    fn add_nodes_without_record(&mut self) {
+    fn add_nodes_without_record(&mut self, file: &str) {
         let mut most: std::collections::BTreeMap<Guid, (u64, &Remote<'_>)> =
             std::collections::BTreeMap::new();
         for line in self.lines.iter().filter(|l| self.fabric.find(l.remote.guid).is_none()) {
@@ -237,7 +237,7 @@ impl<'a> Reader<'a> {
         for node in added {
             let what = format!("{} ({})", node.description, node.guid);
             if self.fabric.add_node(node).is_ok() {
-                self.warnings.push(format!("{what} is named as a peer but has no record of its own"));
+                self.warnings.push(format!("{file}: {what} is named as a peer but has no record of its own"));
             }
         }
     }

@@ -179,7 +179,7 @@ impl<'a> Reader<'a> {
         const WORDS: [&str; 7] = ["vendid", "devid", "sysimgguid", "width", "speed", "extspeed", "module"];
         let Some(word) = WORDS.into_iter().find(|w| at.take(w)) else {
             if at.rest().starts_with("do") {
-                self.warnings.push(format!("line {}: console commands are not carried out", at.line()));
+                self.warnings.push(at.warning("console commands are not carried out"));
             }
             return Ok(());
         };

@@ -39,6 +39,9 @@ pub enum CasesError {
         /// How many there are.
         there: usize,
     },
+    /// All switches are to fail.
+    #[error("all {0} switches are to fail, one at least has to be left")]
+    NoneLeft(usize),
     /// There is nothing that could fail.
     #[error("no two switches are linked")]
     NoLinks,
@@ -47,7 +50,7 @@ pub enum CasesError {
 /// Draws `count` cases from `seed`; of [`Kind::EachLink`] there are as many as links.
 ///
 /// # Errors
-/// More are to fail than there are.
+/// More are to fail than there are, or all switches.
 pub fn draw(fabric: &Fabric, kind: Kind, count: usize, seed: u64) -> Result<Vec<Case>, CasesError> {
     let links = links_between_switches(fabric);
     let switches: Vec<NodeId> = sorted_switches(fabric);
@@ -67,6 +70,7 @@ pub fn draw(fabric: &Fabric, kind: Kind, count: usize, seed: u64) -> Result<Vec<
         Kind::Switches(wanted) if wanted > switches.len() => {
             Err(too_many("switches", wanted, switches.len()))
         }
+        Kind::Switches(wanted) if wanted == switches.len() => Err(CasesError::NoneLeft(wanted)),
         Kind::Switches(wanted) => {
             let case = |switches| Case { switches, ..Case::default() };
             Ok(samples(&switches, wanted, count, seed).map(case).collect())

@@ -31,7 +31,7 @@ impl Standing {
 /// What a failure costs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cost {
-    /// Whether all that is left is still connected as it was before.
+    /// Whether all that is left is still connected as it was before, and some host is left where there were any.
     pub connected: bool,
     /// Host ports that went with their switches.
     pub hosts_lost: usize,
@@ -63,12 +63,13 @@ pub struct Cost {
 /// Compares `routes` on `graph`, the fabric that is left, with what stood before.
 pub fn compare(standing: &Standing, graph: &SwitchGraph, routes: &Routes) -> Cost {
     let old = in_order_of(&standing.routes, graph);
+    let left = hosts(graph);
     let report = verify::check(graph, routes, Options::default());
     let change = transition::check(graph, &old.lfts, &routes.lfts);
     let steps = transition::plan(graph, &old.lfts, &routes.lfts);
     Cost {
-        connected: report.unconnected <= standing.unconnected,
-        hosts_lost: standing.hosts.saturating_sub(hosts(graph)),
+        connected: report.unconnected <= standing.unconnected && (left > 0 || standing.hosts == 0),
+        hosts_lost: standing.hosts.saturating_sub(left),
         right: report.is_right(),
         must_move: must_move(graph, &old.lfts),
         moved: change.entries,

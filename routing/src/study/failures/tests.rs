@@ -54,6 +54,19 @@ fn a_leaf_takes_its_hosts_along_and_a_bridge_cuts_the_fabric() {
     assert!(!cut.connected && cut.hosts_lost == 0 && cut.right, "{cut:?}");
 }
 
+#[test]
+fn what_has_no_host_left_is_not_connected() {
+    let fabric = testing::fat_tree(&[3, 4], &[1, 2], 0);
+    let whole = SwitchGraph::new(&fabric);
+    let leaves = whole.destinations().iter().filter(|d| d.host).map(|d| whole.node(d.switch));
+    let mut switches: Vec<_> = leaves.collect();
+    switches.sort_unstable();
+    switches.dedup();
+    assert_eq!(switches.len(), 4);
+    let lost = cost(&fabric, by_name("minhop").unwrap(), &Case { switches, ..Case::default() });
+    assert!(!lost.connected && lost.hosts_lost == 12, "{lost:?}");
+}
+
 /// Engines with service levels: layers move too, and switches that go change the numbers of all others.
 #[test]
 fn engines_with_lanes_are_compared_with_their_service_levels() {
@@ -91,6 +104,9 @@ fn seeds_decide_and_too_much_is_refused() {
     assert_eq!(error, "19 links between switches are to fail, the fabric has 18");
     let error = draw(&fabric, Kind::Switches(10), 1, 1).unwrap_err().to_string();
     assert_eq!(error, "10 switches are to fail, the fabric has 9");
+    let error = draw(&fabric, Kind::Switches(9), 1, 1).unwrap_err().to_string();
+    assert_eq!(error, "all 9 switches are to fail, one at least has to be left");
+    assert_eq!(draw(&fabric, Kind::Switches(8), 1, 1).map(|cases| cases.len()), Ok(1));
     let lone = testing::fat_tree(&[3], &[1], 0);
     assert_eq!(draw(&lone, Kind::EachLink, 1, 1), Err(CasesError::NoLinks));
 }
