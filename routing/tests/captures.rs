@@ -35,7 +35,9 @@ fn every_capture_routes_and_verifies() {
     let files = captures::files();
     assert!(files.len() >= 2);
     for path in files {
-        let mut fabric = formats::load(&path).unwrap_or_else(|error| panic!("{error}")).fabric;
+        let loaded = formats::load(&path).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(loaded.lid_twice, None, "{}", path.display());
+        let mut fabric = loaded.fabric;
         complete_lids(&mut fabric);
         let graph = SwitchGraph::new(&fabric);
         let input = RoutingInput { data_vls: 8, ..RoutingInput::default() };

@@ -17,6 +17,7 @@ mod steering;
 #[cfg(feature = "verbs")]
 mod verbs;
 mod verify;
+mod without_lid;
 
 use crate::args::{Cli, Command};
 use crate::failure::Outcome;

@@ -19,6 +19,7 @@ use routing::verify::{self, Options, Report, transition};
 use serde::Serialize;
 use simulations::generate;
 
+use super::without_lid::WithoutLid;
 use super::{adaptive, steering};
 use crate::args::Route;
 use crate::failure::{Failure, Outcome, complain};
@@ -35,6 +36,8 @@ struct Judgement {
     /// Entries that differ from the tables in force, where these are given.
     moved: Option<usize>,
     report: Option<Report>,
+    /// Ports that the report does not cover.
+    without_lid: Option<WithoutLid>,
     /// How disjoint the paths of ports with several LIDs are.
     lmc: Option<Disjointness>,
 }
@@ -53,6 +56,9 @@ pub(super) fn route(args: &Route) -> Outcome {
         args.engine.iter().map(|name| engines::by_name(name)).collect::<Result<_, _>>().map_err(usage)?
     };
     if args.adaptive {
+        if let Some(without) = WithoutLid::of(&fabric) {
+            complain(&without.to_string());
+        }
         return adaptive::run(&graph, &chosen, &input, args.group_cap, args.detours, args.json);
     }
     let mut judgements = Vec::new();
@@ -71,7 +77,8 @@ pub(super) fn route(args: &Route) -> Outcome {
         let moved = in_force.map(|(old, new)| transition::check(&graph, &old.lfts, &new.lfts).entries);
         let lmc = routed.as_ref().ok().and_then(|routes| lmc::disjointness(&graph, routes));
         let engine = engine.name().to_owned();
-        judgements.push(Judgement { engine, refused, milliseconds, moved, report, lmc });
+        let without_lid = WithoutLid::of(&fabric);
+        judgements.push(Judgement { engine, refused, milliseconds, moved, report, without_lid, lmc });
         if first.is_none() {
             first = routed.ok();
         }
@@ -84,6 +91,9 @@ pub(super) fn route(args: &Route) -> Outcome {
     } else {
         for judgement in &judgements {
             out::line(&judgement.line())?;
+        }
+        if let Some(without) = WithoutLid::of(&fabric) {
+            out::line(&without.to_string())?;
         }
     }
     let right = judgements.iter().all(|j| j.report.as_ref().is_some_and(Report::is_right));
@@ -159,10 +169,11 @@ fn load(path: &Path, fabric: &Fabric, graph: &SwitchGraph) -> Outcome<Load> {
     }
 }
 
+/// A topology for tables: no LID belongs to two ports.
 pub(super) fn topology(path: &Path) -> Outcome<Fabric> {
     let loaded = formats::load(path).map_err(usage)?;
     loaded.warnings.iter().for_each(|warning| complain(warning));
-    Ok(loaded.fabric)
+    loaded.lid_twice.map_or(Ok(loaded.fabric), |twice| Err(usage(twice)))
 }
 
 pub(super) fn usage(error: impl ToString) -> Failure {

@@ -15,6 +15,7 @@ use serde::Serialize;
 use sm_core::config;
 
 use super::offline::{dumped, text, topology, usage};
+use super::without_lid::WithoutLid;
 use crate::args::Verify;
 use crate::failure::{Failure, Outcome, complain};
 use crate::out;
@@ -25,6 +26,8 @@ use crate::settings::steering_failure;
 struct Verdict {
     #[serde(flatten)]
     unicast: Report,
+    /// Ports that no check covers.
+    without_lid: Option<WithoutLid>,
     /// How disjoint the paths of ports with several LIDs are.
     lmc: Option<Disjointness>,
     /// Of the multicast tables, where they are given.
@@ -56,6 +59,7 @@ pub(super) fn run(args: &Verify) -> Outcome {
     let options = Options { management: args.management, data_vls: args.data_vls };
     let verdict = Verdict {
         unicast: verify::check(&graph, &routes, options),
+        without_lid: WithoutLid::of(&fabric),
         lmc: lmc::disjointness(&graph, &routes),
         multicast: args.multicast.as_ref().map(|_| of_multicast(args, &graph, &routes)).transpose()?,
     };
@@ -74,6 +78,9 @@ impl Verdict {
         out::line(&self.unicast.to_string())?;
         for tier in self.unicast.tiers.iter().filter(|_| tiers) {
             out::line(&tier.to_string())?;
+        }
+        if let Some(without) = &self.without_lid {
+            out::line(&without.to_string())?;
         }
         if let Some(lmc) = &self.lmc {
             out::line(&lmc.to_string())?;

@@ -57,6 +57,56 @@ fn a_planted_hole_is_named_with_the_lid() {
     );
 }
 
+/// A topology in which a LID is there twice is refused; ports that have none are told, in words and as JSON.
+#[test]
+fn lids_that_are_there_twice_or_not_at_all_are_told() {
+    let folder = tempfile::tempdir().expect("folder");
+    let directory = folder.path().to_str().expect("text");
+    assert_eq!(rsm(&["route", &net("tree36.net"), "-o", directory]).code, Some(0));
+    let text = std::fs::read_to_string(folder.path().join("opensm-subnet.lst")).expect("topology");
+    let tables = folder.path().join("opensm.fdbs");
+    let tables = tables.to_str().expect("text");
+    let host = text.lines().find(|line| line.starts_with("{ CA ")).expect("a host");
+    let word = |line: &str| {
+        let place = line.find("} LID:").expect("a LID") + "} ".len();
+        line[place..].split_whitespace().next().expect("a LID").to_owned()
+    };
+    let with = |from: &str, to: &str| {
+        let path = folder.path().join("odd.lst");
+        std::fs::write(&path, text.replace(&format!("}} {from} "), &format!("}} {to} "))).expect("file");
+        let path = path.to_str().expect("text").to_owned();
+        [vec!["route", &path], vec!["verify", &path, "--tables", tables]]
+            .map(|args| (rsm(&args), args.join(" ")))
+    };
+    let other = text.lines().filter(|line| line.starts_with("{ CA ")).nth(1).expect("another host");
+    for (said, args) in with(&word(other), &word(host)) {
+        assert!(said.refused(2).starts_with("rsm: "), "{args}");
+        assert!(said.refused(2).contains("odd.lst:") && said.refused(2).contains(" in line "), "{said:?}");
+        assert_eq!(said.refused(2).matches("] has LID ").count(), 2, "{said:?}");
+    }
+    for (said, _) in with(&word(host), "LID:C350") {
+        assert!(
+            said.refused(2).contains("LID 50000, expected 1 to 49151, or 0 or 65535 for none"),
+            "{said:?}"
+        );
+    }
+    for none in ["LID:0000", "LID:FFFF"] {
+        for (said, args) in with(&word(host), none) {
+            assert_eq!(said.code, Some(0), "{said:?}");
+            let told = "\n1 ports have no LID and are not checked: the first is \"H";
+            assert!(said.out.contains(told), "{args}: {said:?}");
+            let args: Vec<&str> = args.split(' ').chain(["--json"]).collect();
+            let found: serde_json::Value = serde_json::from_str(&rsm(&args).out).expect("JSON");
+            let found = if args[0] == "route" { &found[0] } else { &found };
+            assert_eq!(found["without_lid"]["ports"], 1, "{found}");
+            assert!(
+                found["without_lid"]["first"].as_str().is_some_and(|name| name.ends_with("[1]")),
+                "{found}"
+            );
+        }
+    }
+}
+
 /// A LID twice in one table, a list of SLs of the wrong length: refused. What is odd is told with the file's name, once.
 #[test]
 fn tables_that_contradict_themselves_or_end_too_soon_are_refused() {

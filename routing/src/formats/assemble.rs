@@ -15,15 +15,6 @@ pub(super) struct HalfLink<'a> {
     pub at: Cursor<'a>,
 }
 
-/// What to do when two lines contradict each other.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Conflict {
-    /// It is an error.
-    Refuse,
-    /// The first line counts.
-    KeepFirst,
-}
-
 /// Checks that a port is one of its node's.
 pub(super) fn check_port(
     fabric: &Fabric,
@@ -41,25 +32,23 @@ pub(super) fn check_port(
     }
 }
 
-/// Connects all half links and marks their ports as up. Returns what was left out under [`Conflict::KeepFirst`].
-pub(super) fn connect(
-    fabric: &mut Fabric,
-    halves: &[HalfLink<'_>],
-    conflict: Conflict,
-) -> Result<Vec<String>, FormatError> {
-    let mut warnings = Vec::new();
-    for half in halves {
+/// Connects all half links and marks their ports as up.
+///
+/// # Errors
+/// Two lines that contradict each other.
+pub(super) fn connect(fabric: &mut Fabric, halves: &[HalfLink<'_>]) -> Result<(), FormatError> {
+    for (index, half) in halves.iter().enumerate() {
         if fabric.peer(half.from) == Some(half.to) {
             continue;
         }
         if let Err(error) = fabric.connect(half.from, half.to) {
-            let refusal =
-                half.at.error_with(error.to_string(), "each port in one link only, the same from both ends");
-            if conflict == Conflict::Refuse {
-                return Err(refusal);
-            }
-            warnings.push(format!("{refusal}; the first line counts"));
-            continue;
+            let used = [half.from, half.to].into_iter().find(|end| fabric.peer(*end).is_some());
+            let of_port =
+                |other: &&HalfLink<'_>| used.is_some_and(|end| [other.from, other.to].contains(&end));
+            let line = halves[..index].iter().find(of_port).map(|first| first.at.line());
+            let by = line.map(|line| format!(" by line {line}")).unwrap_or_default();
+            let expected = "each port in one link only, the same from both ends";
+            return Err(half.at.error_with(format!("{error}{by}"), expected));
         }
         for end in [half.from, half.to] {
             if let Some(port) = fabric.node_mut(end.node).port_mut(end.port) {
@@ -68,5 +57,5 @@ pub(super) fn connect(
             }
         }
     }
-    Ok(warnings)
+    Ok(())
 }

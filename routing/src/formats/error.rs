@@ -126,6 +126,12 @@ impl<'a> Cursor<'a> {
         Ok(inner)
     }
 
+    /// The place of `piece`, which has to be a part of this line; here otherwise.
+    pub(super) fn at_piece(&self, piece: &str) -> Self {
+        let offset = piece.as_ptr().addr().wrapping_sub(self.text.as_ptr().addr());
+        Self { at: if self.text.is_char_boundary(offset) { offset } else { self.at }, ..*self }
+    }
+
     /// Line number, from 1.
     pub(super) fn line(&self) -> usize {
         self.number

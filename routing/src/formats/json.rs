@@ -9,7 +9,7 @@ use mad::types::{
 use serde::{Deserialize, Serialize};
 
 use super::error::FormatError;
-use super::{Format, Loaded};
+use super::{Format, Loaded, lids};
 use crate::fabric::{Fabric, Node, Port, PortRef, SwitchFacts};
 
 /// Version of the layout; a reader refuses what is newer.
@@ -129,7 +129,8 @@ pub fn read(file: &str, text: &str) -> Result<Loaded, FormatError> {
         fabric.connect(a, b).map_err(|e| bad(e.to_string(), "each port in one link"))?;
     }
     let from = parsed.from.map(|from| end(&fabric, from)).transpose()?;
-    Ok(Loaded { fabric, format: Format::Json, from, warnings: Vec::new() })
+    let lid_twice = lids::twice(file, &fabric, &lids::Places::default());
+    Ok(Loaded { fabric, format: Format::Json, from, lid_twice, warnings: Vec::new() })
 }
 
 fn json_node(node: &Node) -> JsonNode {

@@ -5,9 +5,9 @@ use std::fmt::{self, Write};
 use mad::types::{Guid, Lid, LinkSpeed, LinkWidth, NodeType, PortNum, PortState};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::assemble::{Conflict, HalfLink, connect};
+use super::assemble::{HalfLink, connect};
 use super::error::{Cursor, FormatError};
-use super::{Format, Loaded};
+use super::{Format, Loaded, lids};
 use crate::fabric::{Fabric, Node, NodeId, Port, PortRef};
 
 /// One `{ … }` of a line.
@@ -21,7 +21,8 @@ struct End<'a> {
     device: u16,
     revision: u32,
     description: &'a str,
-    lid: Option<Lid>,
+    /// With its place.
+    lid: Option<(Lid, Cursor<'a>)>,
     port: u8,
     at: Cursor<'a>,
 }
@@ -29,7 +30,7 @@ struct End<'a> {
 /// Reads `text`; `file` is its name for errors.
 ///
 /// # Errors
-/// A line that is none of the format, a port beyond a node's, ends that contradict each other.
+/// A line that is none of the format, a port beyond a node's, a LID that is none, ends or LIDs that contradict each other.
 pub fn read(file: &str, text: &str) -> Result<Loaded, FormatError> {
     let mut lines = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -53,23 +54,25 @@ pub fn read(file: &str, text: &str) -> Result<Loaded, FormatError> {
         ));
     }
     let mut fabric = Fabric::new();
+    let mut places = lids::Places::default();
     // The node of a line's first end is described in full; the far end may lack its ids.
     for near in [true, false] {
         for (a, b, _) in &lines {
-            add(&mut fabric, if near { a } else { b }, &switches)?;
+            add(&mut fabric, &mut places, if near { a } else { b }, &switches)?;
         }
     }
     let mut halves = Vec::with_capacity(lines.len());
     for (a, b, _) in &lines {
         halves.push(HalfLink { from: reference(&fabric, a)?, to: reference(&fabric, b)?, at: a.at });
     }
-    connect(&mut fabric, &halves, Conflict::Refuse)?;
+    connect(&mut fabric, &halves)?;
     for (half, (.., rate)) in halves.iter().zip(&lines) {
         if let Some(port) = fabric.node_mut(half.from.node).port_mut(half.from.port) {
             (port.width, port.speed, port.state) = *rate;
         }
     }
-    Ok(Loaded { fabric, format: Format::Lst, from: None, warnings })
+    let lid_twice = lids::twice(file, &fabric, &places);
+    Ok(Loaded { fabric, format: Format::Lst, from: None, lid_twice, warnings })
 }
 
 type Rate = (Option<LinkWidth>, Option<LinkSpeed>, PortState);
@@ -90,7 +93,12 @@ fn unmarked_switches(lines: &[(End<'_>, End<'_>, Rate)]) -> FxHashSet<Guid> {
     found
 }
 
-fn add(fabric: &mut Fabric, end: &End<'_>, switches: &FxHashSet<Guid>) -> Result<(), FormatError> {
+fn add<'a>(
+    fabric: &mut Fabric,
+    places: &mut lids::Places<'a>,
+    end: &End<'a>,
+    switches: &FxHashSet<Guid>,
+) -> Result<(), FormatError> {
     let kind = if switches.contains(&end.guid) { NodeType::Switch } else { end.kind };
     let id = match fabric.find(end.guid) {
         Some(id) => id,
@@ -113,9 +121,9 @@ fn add(fabric: &mut Fabric, end: &End<'_>, switches: &FxHashSet<Guid>) -> Result
     let own = if node.is_switch() { PortNum::MANAGEMENT } else { PortNum(end.port) };
     if let Some(port) = node.port_mut(own) {
         port.guid = end.port_guid;
-        port.lid = port.lid.or(end.lid);
     }
-    Ok(())
+    let Some((lid, place)) = end.lid else { return Ok(()) };
+    lids::same(fabric, places, PortRef { node: id, port: own }, lid, place)
 }
 
 fn reference(fabric: &Fabric, end: &End<'_>) -> Result<PortRef, FormatError> {
@@ -154,7 +162,8 @@ fn end<'a>(at: &mut Cursor<'a>) -> Result<End<'a>, FormatError> {
     let length = at.rest().find("} LID:").ok_or_else(|| at.error("`} LID:` after the description"))?;
     let description = &at.rest()[..length];
     at.skip(length + "} LID:".len());
-    let lid = at.hex("a LID")?;
+    let place = *at;
+    let lid = lids::lid(at.hex("a LID")?, &place)?.map(|lid| (lid, place));
     at.blanks();
     at.expect("PN:")?;
     let place = *at;
@@ -163,7 +172,6 @@ fn end<'a>(at: &mut Cursor<'a>) -> Result<End<'a>, FormatError> {
     let port = port.ok_or_else(|| place.error("a port number, 1 to FE"))?;
     at.blanks();
     at.expect("}")?;
-    let lid = u16::try_from(lid).ok().and_then(Lid::new);
     let vendor = vendor & 0xff_ffff;
     Ok(End {
         kind,

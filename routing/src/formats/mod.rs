@@ -14,6 +14,7 @@ pub mod ibnetdiscover;
 pub mod ibsim;
 pub mod json;
 pub mod lfts;
+mod lids;
 pub mod lst;
 pub mod mcfdbs;
 pub mod members;
@@ -68,6 +69,8 @@ pub struct Loaded {
     pub format: Format,
     /// Where the discovery began, if the file says so: the port that ibnetdiscover ran on, of ibsim's first node.
     pub from: Option<PortRef>,
+    /// The first LID that two ports in use have, with both: the fabric was found so, but there are no right tables for it.
+    pub lid_twice: Option<FormatError>,
     /// What was passed over, a line each, with the file's name.
     pub warnings: Vec<String>,
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::engines::{MinHop, RoutingEngine, RoutingInput};
-use crate::fabric::{SwitchGraph, testing};
+use crate::fabric::{NodeId, SwitchGraph, testing};
 use crate::verify;
 
 /// The folder of captures of real fabrics: `RSM_CAPTURES`, or `shared/captures` of a folder above. `None`, and a line in
@@ -208,6 +208,59 @@ fn b27_tables_that_do_not_fit_are_refused_with_their_line() {
     }
     let text = format!("dump_ucast_routes: Switch {guid}\n0x0099 : 001  : 01   : yes\n");
     assert_eq!(tables::read("t", &text, &graph).unwrap().warnings.len(), 2);
+}
+
+/// Two hosts, a host and a switch, ranges by LMC: found in every format, with both names, LIDs and, where there are lines, both.
+#[test]
+fn a_lid_at_two_ports_is_found_in_every_format() {
+    let mut fabric = rated(testing::fat_tree(&[3, 3], &[1, 2], 0));
+    let hosts: Vec<_> = fabric.nodes().filter(|(_, n)| !n.is_switch()).map(|(id, _)| id).collect();
+    let (switch, _) = fabric.switches().next().unwrap();
+    let one = mad::types::PortNum(1);
+    let lid_of = |f: &Fabric, id| f.node(id).port(one).unwrap().lid.unwrap();
+    let texts = |fabric: &Fabric| {
+        let options = ibnetdiscover::WriteOptions {
+            from: PortRef { node: hosts[0], port: one },
+            generated: "today",
+            full: false,
+        };
+        [
+            ibnetdiscover::write(fabric, &options),
+            ibsim::write(fabric),
+            json::write(fabric, None),
+            lst::write(fabric, None),
+        ]
+    };
+    for text in texts(&fabric) {
+        assert_eq!(parse("t", &text).unwrap().lid_twice, None);
+    }
+    let name = |f: &Fabric, id, port: u8| format!("\"{}\"[{port}] has LID", f.node(id).description);
+    let twice = |fabric: &Fabric, ends: [(NodeId, u8); 2]| {
+        for (number, text) in texts(fabric).into_iter().enumerate() {
+            let loaded = parse("t", &text).unwrap();
+            let said = loaded.lid_twice.expect("a LID twice").to_string();
+            assert!(ends.iter().all(|(id, port)| said.contains(&name(fabric, *id, *port))), "{said}");
+            assert!(said.ends_with("expected each LID at one port only"), "{said}");
+            // JSON has no lines of its own.
+            assert_eq!(said.starts_with("t: "), number == 2, "{said}");
+            assert_eq!(said.contains(" in line "), number != 2, "{said}");
+        }
+    };
+    let (first, kept) = (lid_of(&fabric, hosts[0]), lid_of(&fabric, hosts[1]));
+    fabric.node_mut(hosts[1]).port_mut(one).unwrap().lid = Some(first);
+    twice(&fabric, [(hosts[0], 1), (hosts[1], 1)]);
+    let of_switch = fabric.node(switch).port(mad::types::PortNum(0)).unwrap().lid;
+    fabric.node_mut(hosts[1]).port_mut(one).unwrap().lid = of_switch;
+    twice(&fabric, [(switch, 0), (hosts[1], 1)]);
+    fabric.node_mut(hosts[1]).port_mut(one).unwrap().lid = Some(kept);
+    // The last format has no LMC.
+    for id in &hosts {
+        fabric.node_mut(*id).port_mut(one).unwrap().lmc = 2;
+    }
+    for text in &texts(&fabric)[..3] {
+        let said = parse("t", text).unwrap().lid_twice.expect("ranges that overlap").to_string();
+        assert!(said.contains(" has LIDs ") && said.contains(" to "), "{said}");
+    }
 }
 
 #[test]

@@ -3,14 +3,15 @@
 use mad::types::{Guid, Lid, LinkSpeed, LinkWidth, NodeType, PortNum};
 
 use crate::fabric::{Fabric, Node, NodeId, PortRef};
-use crate::formats::assemble::{Conflict, HalfLink, connect};
+use crate::formats::assemble::{HalfLink, connect};
 use crate::formats::error::{Cursor, FormatError};
+use crate::formats::lids::{self, number_after};
 use crate::formats::{Format, Loaded};
 
 /// Reads `text`; `file` is its name for errors. Lines that are no topology are passed over with a warning.
 ///
 /// # Errors
-/// A node or port line that can't be understood or contradicts another in what it says of the nodes.
+/// A node or port line that can't be understood or contradicts another: in what it says of the nodes, their LIDs or a link.
 pub fn read(file: &str, text: &str) -> Result<Loaded, FormatError> {
     let mut reader = Reader::default();
     for (index, line) in text.lines().enumerate() {
@@ -33,7 +34,7 @@ struct Remote<'a> {
     port: u64,
     port_guid: Option<Guid>,
     description: &'a str,
-    lid: Option<u64>,
+    lid: Option<(Lid, Cursor<'a>)>,
 }
 
 /// Port of a node whose record says what lies behind it.
@@ -49,6 +50,7 @@ struct Reader<'a> {
     ids: Ids,
     current: Option<NodeId>,
     lines: Vec<Line<'a>>,
+    lids: lids::Places<'a>,
     from: Option<(Guid, Guid)>,
     warnings: Vec<String>,
     noise: usize,
@@ -133,15 +135,18 @@ impl<'a> Reader<'a> {
         if let Some(facts) = &mut node.switch {
             facts.enhanced_port_0 = tail.contains("enhanced port 0");
         }
+        let (own, lmc) = if node.is_switch() { lids::lid_and_lmc(&at, tail)? } else { (None, 0) };
         if let Some(port) = node.port_mut(PortNum::MANAGEMENT) {
-            port.lid = number_after(tail, "lid ").and_then(unicast);
-            port.lmc = number_after(tail, "lmc ").map_or(0, |lmc| lmc.min(7) as u8);
+            (port.lid, port.lmc) = (own.map(|(lid, _)| lid), lmc);
         }
         self.ids = Ids::default();
         let id = self
             .fabric
             .add_node(node)
             .map_err(|error| name.error_with(error.to_string(), "each node once"))?;
+        if let Some((_, place)) = own {
+            self.lids.insert(PortRef { node: id, port: PortNum::MANAGEMENT }, place);
+        }
         self.current = Some(id);
         Ok(())
     }
@@ -167,17 +172,23 @@ impl<'a> Reader<'a> {
         let near = &comment[..comment.find('"').unwrap_or(0)];
         let (description, tail) = description_and_tail(&comment[near.len()..], NodeType::Ca);
         let is_switch = self.fabric.node(node).is_switch();
+        let (own, lmc) = if is_switch { (None, 0) } else { lids::lid_and_lmc(&at, near)? };
+        if let Some((_, place)) = own {
+            self.lids.insert(PortRef { node, port }, place);
+        }
         if let Some(port) = self.fabric.node_mut(node).port_mut(port) {
             if let Some(guid) = guid.filter(|_| !is_switch) {
                 port.guid = guid;
             }
             if !is_switch {
-                port.lid = number_after(near, "lid ").and_then(unicast);
-                port.lmc = number_after(near, "lmc ").map_or(0, |lmc| lmc.min(7) as u8);
+                (port.lid, port.lmc) = (own.map(|(lid, _)| lid), lmc);
             }
             (port.width, port.speed) = rate(tail);
         }
-        let lid = number_after(tail, "lid ");
+        let lid = match number_after(&at, tail, "lid ") {
+            Some((value, place)) => lids::lid(value, &place)?.map(|lid| (lid, place)),
+            None => None,
+        };
         let remote = Remote { kind, guid: far_guid, port: far_port, port_guid, description, lid };
         self.lines.push(Line { from: PortRef { node, port }, remote, at: start });
         Ok(())
@@ -200,11 +211,14 @@ impl<'a> Reader<'a> {
                 && let Some(far) = self.fabric.node_mut(node).port_mut(port)
             {
                 far.guid = line.remote.port_guid.unwrap_or(far.guid);
-                far.lid = far.lid.or_else(|| line.remote.lid.and_then(unicast));
+            }
+            if let Some((lid, place)) = line.remote.lid {
+                let own = if self.fabric.node(node).is_switch() { PortNum::MANAGEMENT } else { port };
+                lids::same(&mut self.fabric, &mut self.lids, PortRef { node, port: own }, lid, place)?;
             }
             halves.push(HalfLink { from: line.from, to: PortRef { node, port }, at: line.at });
         }
-        self.warnings.extend(connect(&mut self.fabric, &halves, Conflict::KeepFirst)?);
+        connect(&mut self.fabric, &halves)?;
         if self.noise > 0 {
             let (noise, first) = (self.noise, self.first_noise);
             self.warnings.push(format!("{file}:{first}: {noise} lines are no topology, passed over"));
@@ -215,7 +229,14 @@ impl<'a> Reader<'a> {
             let number = ports.into_iter().find(|(_, p)| p.guid == port).map(|(n, _)| n)?;
             Some(PortRef { node: id, port: number })
         });
-        Ok(Loaded { fabric: self.fabric, format: Format::Ibnetdiscover, from, warnings: self.warnings })
+        let lid_twice = lids::twice(file, &self.fabric, &self.lids);
+        Ok(Loaded {
+            fabric: self.fabric,
+            format: Format::Ibnetdiscover,
+            from,
+            lid_twice,
+            warnings: self.warnings,
+        })
     }
 
     /// A file that was cut off names nodes as peers that it does not describe.
@@ -228,11 +249,7 @@ impl<'a> Reader<'a> {
         }
         let mut added = Vec::new();
         for (guid, (ports, remote)) in most {
-            let mut node = Node::new(remote.kind, guid, remote.description, ports.min(254) as u8);
-            if let Some(port) = node.port_mut(PortNum::MANAGEMENT) {
-                port.lid = remote.lid.and_then(unicast);
-            }
-            added.push(node);
+            added.push(Node::new(remote.kind, guid, remote.description, ports.min(254) as u8));
         }
         for node in added {
             let what = format!("{} ({})", node.description, node.guid);
@@ -241,10 +258,6 @@ impl<'a> Reader<'a> {
             }
         }
     }
-}
-
-fn unicast(lid: u64) -> Option<Lid> {
-    u16::try_from(lid).ok().and_then(Lid::new)
 }
 
 /// `"S-0002c90200000003"`.
@@ -293,12 +306,6 @@ fn description_and_tail(comment: &str, kind: NodeType) -> (&str, &str) {
     };
     let end = ends.iter().find_map(|e| inner.rfind(e)).unwrap_or(inner.len());
     (&inner[..end], inner.get(end + 1..).unwrap_or(""))
-}
-
-fn number_after(text: &str, word: &str) -> Option<u64> {
-    let rest = &text[text.find(word)? + word.len()..];
-    let digits = &rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())];
-    digits.parse().ok()
 }
 
 /// Width and speed out of ` lid 5 4xEDR s=4 w=2 v=4`.

@@ -155,7 +155,60 @@ fn errors_name_the_place_and_what_is_allowed() {
     let contradiction = one_switch(
         "[1]\t\"S-0000000000000001\"[2]\t# \"sw\" lid 1 4xEDR\n[2]\t\"S-0000000000000001\"[3]\t# \"sw\" lid 1 4xEDR",
     );
-    assert_eq!(read("t", &contradiction).unwrap().warnings.len(), 1);
+    assert_eq!(
+        read("t", &contradiction).unwrap_err().to_string(),
+        "t:4:1: port 2 of sw is already connected by line 3, expected each port in one link only, the same from both ends"
+    );
+}
+
+/// Numbers that are no LIDs, except those by which devices say that they have none.
+#[test]
+fn lids_and_lmcs_out_of_range_are_refused_with_their_place() {
+    let host = |lid: &str, lmc: &str| {
+        format!(
+            "{}\nCa\t1 \"H-0000000000000002\"\t\t# \"h\"\n[1](3) \t\"S-0000000000000001\"[1]\t\t# lid {lid} lmc {lmc} \"sw\" lid 1 4xEDR\n",
+            one_switch("[1]\t\"H-0000000000000002\"[1](3) \t\t# \"h\" lid 0 4xEDR")
+        )
+    };
+    let said = |lid: &str, lmc: &str| read("t", &host(lid, lmc)).unwrap_err().to_string();
+    for lid in ["49152", "50000", "65534", "70000"] {
+        assert_eq!(said(lid, "0"), format!("t:6:40: LID {lid}, expected 1 to 49151, or 0 or 65535 for none"));
+    }
+    assert!(said("99999999999999999999999", "0").contains("expected 1 to 49151"));
+    assert_eq!(said("7", "99"), "t:6:46: LMC 99, expected 0 to 7");
+    assert_eq!(said("7", "8"), "t:6:46: LMC 8, expected 0 to 7");
+    for (lid, there) in [("0", None), ("65535", None), ("49151", mad::types::Lid::new(49151))] {
+        let fabric = read("t", &host(lid, "7")).unwrap().fabric;
+        let host = fabric.find(mad::types::Guid(2)).unwrap();
+        assert_eq!(fabric.node(host).port(PortNum(1)).unwrap().lid, there);
+    }
+    let switch = one_switch("").replace("lid 1 lmc 0", "lid 50000 lmc 0");
+    assert_eq!(
+        read("t", &switch).unwrap_err().to_string(),
+        "t:2:55: LID 50000, expected 1 to 49151, or 0 or 65535 for none"
+    );
+    let switch = one_switch("").replace("lmc 0", "lmc 9");
+    assert!(read("t", &switch).unwrap_err().to_string().ends_with("LMC 9, expected 0 to 7"));
+    let far = one_switch("[1]\t\"H-0000000000000002\"[1](3) \t\t# \"h\" lid 70000 4xEDR");
+    assert!(read("t", &far).unwrap_err().to_string().contains("LID 70000, expected"));
+}
+
+/// A node's own line and the lines of links to it.
+#[test]
+fn lids_of_one_port_that_differ_are_refused_with_both_lines() {
+    let (_, text) = golden().into_iter().find(|(path, _)| path.ends_with("torus-lmc1-from-H5.txt")).unwrap();
+    let whole = read("t", &text).unwrap();
+    assert_eq!(whole.lid_twice, None);
+    let mut changed = 0;
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| line.starts_with('[')) {
+        let place = line.rfind(" lid ").unwrap() + " lid ".len();
+        let wrong = format!("{}1{}", &line[..place], &line[place..]);
+        let error = read("t", &text.replacen(line, &wrong, 1)).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("t:{}:", number + 1)), "{error}");
+        assert!(error.contains(", expected LID ") && error.contains(", as in line "), "{error}");
+        changed += 1;
+    }
+    assert!(changed > 10);
 }
 
 /// The order does not depend on the order of the nodes in memory.

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use mad::types::{Guid, Lid, LinkSpeed, LinkWidthSet, NodeType, PortNum};
+use mad::types::{Guid, LinkSpeed, LinkWidthSet, NodeType, PortNum};
 
 use crate::fabric::{Fabric, Node, NodeId, PortRef};
-use crate::formats::assemble::{Conflict, HalfLink, check_port, connect};
+use crate::formats::assemble::{HalfLink, check_port, connect};
 use crate::formats::error::{Cursor, FormatError};
+use crate::formats::lids::{self, lid_and_lmc};
 use crate::formats::{Format, Loaded};
 
 /// Finds the text of an included file by its name.
@@ -34,7 +35,7 @@ pub fn read(file: &str, text: &str) -> Result<Loaded, FormatError> {
 ///
 /// # Errors
 /// A line that ibsim would refuse: a bad number, a port beyond the node's, an unknown peer, ends that disagree, an alias
-/// twice, includes deeper than nine.
+/// twice, a LID or LMC that is none, includes deeper than nine.
 pub fn read_with(file: &str, text: &str, includes: &Includes<'_>) -> Result<Loaded, FormatError> {
     let mut included = Vec::new();
     find_includes(file, text, includes, 0, &mut included)?;
@@ -112,6 +113,7 @@ struct Reader<'a> {
     default: Enabled,
     enabled: HashMap<PortRef, Enabled>,
     lines: Vec<Line<'a>>,
+    lids: lids::Places<'a>,
     warnings: Vec<String>,
 }
 
@@ -254,13 +256,17 @@ impl<'a> Reader<'a> {
         if let Some(facts) = &mut node.switch {
             facts.enhanced_port_0 = tail.contains("enhanced port 0");
         }
+        let (own, lmc) = if node.is_switch() { lid_and_lmc(&at, tail)? } else { (None, 0) };
         if let Some(port) = node.port_mut(PortNum::MANAGEMENT) {
-            (port.lid, port.lmc) = lid_and_lmc(tail);
+            (port.lid, port.lmc) = (own.map(|(lid, _)| lid), lmc);
         }
         if self.by_name.contains_key(&name) {
             return Err(place.error_with(format!("\"{name}\" a second time"), "each name once"));
         }
         let id = self.fabric.add_node(node).map_err(|e| place.error_with(e.to_string(), "each GUID once"))?;
+        if let Some((_, place)) = own {
+            self.lids.insert(PortRef { node: id, port: PortNum::MANAGEMENT }, place);
+        }
         self.by_name.insert(name, id);
         self.current = Some(id);
         Ok(())
@@ -329,7 +335,12 @@ impl<'a> Reader<'a> {
         if kind == NodeType::Ca
             && let Some(port) = self.fabric.node_mut(from.node).port_mut(from.port)
         {
-            (port.lid, port.lmc) = lid_and_lmc(comment);
+            // Behind the peer's description stands the peer's LID.
+            let (own, lmc) = lid_and_lmc(&at, comment.split('"').next().unwrap_or(comment))?;
+            (port.lid, port.lmc) = (own.map(|(lid, _)| lid), lmc);
+            if let Some((_, place)) = own {
+                self.lids.insert(from, place);
+            }
         }
         self.enabled.insert(from, enabled);
         Ok(())
@@ -351,12 +362,13 @@ impl<'a> Reader<'a> {
             };
             halves.push(HalfLink { from: line.from, to, at: line.at });
         }
-        connect(&mut self.fabric, &halves, Conflict::Refuse)?;
+        connect(&mut self.fabric, &halves)?;
         for half in &halves {
             self.train(half)?;
         }
         let from = self.lines.first().map(|line| line.from);
-        Ok(Loaded { fabric: self.fabric, format: Format::Ibsim, from, warnings: self.warnings })
+        let lid_twice = lids::twice(file, &self.fabric, &self.lids);
+        Ok(Loaded { fabric: self.fabric, format: Format::Ibsim, from, lid_twice, warnings: self.warnings })
     }
 
     /// The width and speed of a link: the best that both ends allow.
@@ -406,15 +418,6 @@ fn description(rest: &str) -> (&str, &str) {
     let ends = [" enhanced port ", " base port ", " lid ", " lmc "];
     let end = ends.iter().filter_map(|e| comment.find(e)).min().unwrap_or(comment.len());
     comment.split_at(end)
-}
-
-fn lid_and_lmc(text: &str) -> (Option<Lid>, u8) {
-    let number = |word: &str| -> Option<u64> {
-        let rest = &text[text.find(word)? + word.len()..];
-        rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
-    };
-    let lid = number("lid ").and_then(|n| u16::try_from(n).ok()).and_then(Lid::new);
-    (lid, number("lmc ").map_or(0, |n| n.min(7) as u8))
 }
 
 /// `… lid 5 4xEDR` at the end of a comment.
