@@ -51,22 +51,23 @@ fn b38_two_thousand_hosts_join_within_a_second_while_a_switch_reboots() {
     assert!(outcome.is_right(), "{outcome}");
 }
 
-/// A cable moved in the first sweep, the manager's own, and one back to its switch: what these seeds draw made loops once.
+/// What these seeds draw made loops once: a cable moved in a long sweep, the manager's own, and one back to its switch.
 #[test]
 fn drawn_scenarios_with_clients_that_found_loops_hold() {
-    for seed in [15, 35, 100, 141, 207, 226] {
+    for seed in [113, 141, 207, 226, 520, 694] {
         let outcome = play(&random_with_clients(seed), seed);
         assert!(outcome.is_right(), "{outcome}");
     }
 }
 
-/// Whatever else comes of them, the tables hold no forwarding loop at any moment.
+/// All that clients want is acknowledged and known in the end, and the tables hold no forwarding loop at any moment. In seed 62 a
+/// manager that was away brings back who left meanwhile: there only loops are looked for.
 #[test]
-fn drawn_scenarios_with_clients_hold_no_loop_at_any_moment() {
+fn drawn_scenarios_with_clients_hold() {
     let mut wrong = Vec::new();
     for seed in 1..=SEEDS_WITH_CLIENTS {
         let outcome = play(&random_with_clients(seed), seed);
-        if outcome.world.loops().1 > 0 {
+        if outcome.world.loops().1 > 0 || (seed != 62 && !outcome.is_right()) {
             wrong.push(format!("{outcome}"));
         }
     }
