@@ -7,7 +7,7 @@
 //! The order, with a barrier between steps:
 //! 1. SwitchInfo: PortStateChange is cleared before anything is configured, so that a restart shows at the next look (B04);
 //!    where that was set, ports that were down are read once more, and after a long sweep the far ends of links are asked once
-//!    more who they are, since a change before the clearing shows nowhere else and Sets would go astray;
+//!    more who they are, since a change before the clearing shows nowhere else;
 //!    then SL-to-VL and VL arbitration tables, where the routes need more than one virtual lane or the operator asks for it;
 //! 2. tables of switches over which nothing can flow yet;
 //! 3. ports 0 and links between switches: settings and ARMED in one Set; 4. those links ACTIVE;
@@ -171,7 +171,8 @@ impl Apply {
         }
     }
 
-    /// Has far ends of links asked who they are before links are raised and tables written.
+    /// Has far ends of links asked who they are before the links are raised, on switches whose PortStateChange was not cleared
+    /// before they were read.
     #[must_use]
     pub const fn verifying_links(mut self, verify: bool) -> Self {
         self.verify_links = verify;

@@ -153,11 +153,6 @@ struct BlockFacts {
     own_lid: bool,
 }
 
-/// Whether any switch is to get entries.
-pub(super) fn writes_tables(apply: &Apply) -> bool {
-    !apply.plan.transition.is_empty() || !table_jobs(apply, |_| true).is_empty()
-}
-
 fn table_jobs(apply: &Apply, wanted: impl Fn(&BlockFacts) -> bool) -> Vec<Job> {
     let graph = &apply.plan.graph;
     let own = usize::from(apply.plan.sm_lid.get()) / LFT_BLOCK;
