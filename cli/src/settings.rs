@@ -28,6 +28,16 @@ pub(crate) fn effective(settings: &Settings) -> Outcome<Config> {
     for name in settings.engine.iter().filter(|name| *name != engines::NO_FALLBACK) {
         engines::by_name(name).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
     }
+    if let Some(at) = settings.engine.iter().position(|name| name == engines::NO_FALLBACK)
+        && (at == 0 || at + 1 < settings.engine.len())
+    {
+        let text = format!(
+            "--engine {}: {} stands at the end, after an engine",
+            settings.engine.join(","),
+            engines::NO_FALLBACK
+        );
+        return Err(Failure::Usage(text));
+    }
     if !settings.engine.is_empty() {
         config.routing.engines.clone_from(&settings.engine);
     }

@@ -18,6 +18,7 @@ use routing::verify::multicast::Group;
 use routing::verify::{self, Options, Report, transition};
 use serde::Serialize;
 use simulations::generate;
+use sm_core::plan::balance;
 
 use super::without_lid::WithoutLid;
 use super::{adaptive, steering};
@@ -60,6 +61,14 @@ pub(super) fn route(args: &Route) -> Outcome {
             complain(&without.to_string());
         }
         return adaptive::run(&graph, &chosen, &input, args.group_cap, args.detours, args.json);
+    }
+    if input.tables.is_none()
+        && input.load.is_none()
+        && chosen.iter().any(|engine| engine.name() == balance::ENGINE)
+    {
+        let text =
+            format!("--engine {}: give the tables in force (--tables) or a load (--load)", balance::ENGINE);
+        return Err(usage(format!("{text}; without both it is minhop")));
     }
     let mut judgements = Vec::new();
     let mut first: Option<Routes> = None;

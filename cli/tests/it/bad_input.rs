@@ -54,3 +54,11 @@ fn an_unknown_engine_is_a_usage_error_that_lists_the_known_ones() {
     let said = rsm(&["run", "--once", "--engine", "minhop,magic"]);
     assert!(said.refused(2).contains("no routing engine is called `magic`; there are: minhop"), "{said:?}");
 }
+
+#[test]
+fn no_fallback_stands_at_the_end_of_the_flag_too() {
+    for engines in ["no_fallback", "no_fallback,minhop"] {
+        let said = rsm(&["config", "show", "--engine", engines]);
+        assert!(said.refused(2).ends_with("no_fallback stands at the end, after an engine"), "{said:?}");
+    }
+}

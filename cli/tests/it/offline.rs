@@ -192,6 +192,18 @@ fn a_measured_load_moves_a_few_entries() {
     assert!(said.refused(2).contains("counters:1:1: found `# Port counters: Lid 1 port 1`"), "{said:?}");
 }
 
+/// What adaptive-minhop moves is tables in force, and a load moves it: without both it would be minhop by another name.
+#[test]
+fn adaptive_minhop_without_tables_and_load_is_refused() {
+    for engines in ["adaptive-minhop", "minhop,adaptive-minhop"] {
+        let said = rsm(&["route", &net("tree36.net"), "--engine", engines]);
+        assert_eq!(
+            said.refused(2),
+            "rsm: --engine adaptive-minhop: give the tables in force (--tables) or a load (--load); without both it is minhop"
+        );
+    }
+}
+
 /// Port groups for adaptive routing: all cables to the spines of a tree as one group, proved; a torus' shortest ways are
 /// refused.
 #[test]

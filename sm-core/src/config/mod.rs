@@ -70,6 +70,9 @@ impl Config {
                 format!("{} is more than transactions.window, which is {}", t.per_destination, t.window);
             return Some(("transactions.per_destination", text));
         }
+        if self.device.guid.is_some() && (self.device.name.is_some() || self.device.port.is_some()) {
+            return Some(("device.guid", "stands instead of device.name and device.port".into()));
+        }
         let keys = &self.m_key;
         if keys.key.is_some() && keys.secret_file.is_some() {
             return Some(("m_key.secret_file", "m_key.key gives all ports one key".into()));

@@ -64,7 +64,7 @@ impl fmt::Display for Allowed {
                 let names: Vec<&str> = engines::names().collect();
                 write!(
                     f,
-                    "a list of routing engines: {}; {} at its end",
+                    "a list of routing engines: {}; {} at its end, after an engine",
                     names.join(", "),
                     engines::NO_FALLBACK
                 )
@@ -206,7 +206,7 @@ impl Setting for Vec<Guid> {
 impl Setting for Vec<String> {
     type Raw = Self;
     fn read(raw: &Self, _: Allowed) -> Option<Self> {
-        (!raw.is_empty() && raw.iter().all(|name| is_engine(name))).then(|| raw.clone())
+        is_chain(raw).then(|| raw.clone())
     }
     fn show(raw: &Self) -> String {
         format!("{raw:?}")
@@ -239,9 +239,13 @@ impl Setting for Urls {
     }
 }
 
-/// Whether a chain of engines may hold this word.
-fn is_engine(name: &str) -> bool {
-    name == engines::NO_FALLBACK || engines::by_name(name).is_ok()
+/// Whether this is a chain of engines: one or more, and at most at its end the word that nothing follows.
+fn is_chain(names: &[String]) -> bool {
+    let engines = match names {
+        [engines @ .., last] if last == engines::NO_FALLBACK => engines,
+        all => all,
+    };
+    !engines.is_empty() && engines.iter().all(|name| engines::by_name(name).is_ok())
 }
 
 /// A 64-bit number that the file holds as hexadecimal text: TOML's integers end at 2^63.

@@ -23,6 +23,8 @@ fn what_show_prints_reads_back_to_the_same() {
     let mut config = Config::default();
     assert_eq!(parse(&config.to_commented_toml()).expect("defaults"), config);
     config.device.guid = Some(Guid(0x0002_c903_00a1_b2c1));
+    assert_eq!(parse(&config.to_commented_toml()).expect("a GUID"), config);
+    config.device.guid = None;
     config.device.name = Some("mlx5_0 \"odd\"".into());
     config.routing.engines = vec!["minhop".into(), "no_fallback".into()];
     config.routing.root_guids = vec![Guid(1), Guid(2)];
@@ -110,6 +112,29 @@ fn an_unknown_engine_is_refused_with_the_known_ones() {
     assert!(said.contains("a list of routing engines: minhop"), "{said}");
     let said = refusal("[routing]\nengines = []\n");
     assert!(said.starts_with("rsm.toml:2:11: "), "{said}");
+}
+
+/// The word that keeps minhop away stands at the end of a chain, and is none by itself.
+#[test]
+fn no_fallback_stands_at_the_end_of_engines() {
+    for chain in [
+        "[\"no_fallback\", \"minhop\"]",
+        "[\"no_fallback\"]",
+        "[\"minhop\", \"no_fallback\", \"no_fallback\"]",
+    ] {
+        let said = refusal(&format!("[routing]\nengines = {chain}\n"));
+        assert!(said.starts_with(&format!("rsm.toml:2:11: routing.engines = {chain}: ")), "{said}");
+        assert!(said.ends_with("no_fallback at its end, after an engine"), "{said}");
+    }
+    assert!(parse("[routing]\nengines = [\"ftree\", \"updn\", \"no_fallback\"]\n").is_ok());
+}
+
+#[test]
+fn a_port_is_chosen_by_guid_or_by_name() {
+    for other in ["name = \"mlx5_0\"", "port = 1"] {
+        let said = refusal(&format!("[device]\n{other}\nguid = \"0x0002c90300a1b2c1\"\n"));
+        assert_eq!(said, "rsm.toml:3:8: device.guid: stands instead of device.name and device.port");
+    }
 }
 
 #[test]
