@@ -50,7 +50,8 @@ pub(super) fn route(args: &Route) -> Outcome {
     }
     let tables = args.tables.as_ref().map(|dump| dumped(dump, &graph)).transpose()?;
     let load = args.load.as_ref().map(|file| load(file, &fabric, &graph)).transpose()?;
-    let input = RoutingInput { data_vls: args.data_vls, tables, load, ..steering::input(&args.steering)? };
+    let input =
+        RoutingInput { data_vls: args.data_vls, tables, load, ..steering::input(&args.steering, &graph)? };
     let chosen = if args.chain {
         vec![chain(&args.engine, &graph, &input)?]
     } else {
@@ -92,9 +93,10 @@ pub(super) fn route(args: &Route) -> Outcome {
             first = routed.ok();
         }
     }
-    if let (Some(directory), Some(routes)) = (&args.output, &first) {
-        write_tables(directory, &fabric, &graph, routes)?;
-    }
+    let sound = match (&args.output, &first) {
+        (Some(directory), Some(routes)) => write_tables(directory, &fabric, &graph, routes)?,
+        _ => true,
+    };
     if args.json {
         out::json(&judgements)?;
     } else {
@@ -106,7 +108,7 @@ pub(super) fn route(args: &Route) -> Outcome {
         }
     }
     let right = judgements.iter().all(|j| j.report.as_ref().is_some_and(Report::is_right));
-    if right { Ok(()) } else { Err(Failure::Reported) }
+    if right && sound { Ok(()) } else { Err(Failure::Reported) }
 }
 
 /// The engine of a chain that routes, after telling why those before it don't.
@@ -189,25 +191,30 @@ pub(super) fn usage(error: impl ToString) -> Failure {
     Failure::Usage(error.to_string())
 }
 
-/// The multicast tables with one group, of all hosts, as the broadcast group of IPoIB has.
-fn all_hosts(graph: &SwitchGraph, routes: &Routes) -> MulticastTables {
+/// The multicast tables with one group, of all hosts, as the broadcast group of IPoIB has; and whether its tree goes with
+/// the unicast tables, after telling the circle that it closes.
+fn all_hosts(graph: &SwitchGraph, routes: &Routes) -> (MulticastTables, bool) {
     let hosts = graph.destinations().iter().filter(|d| d.host);
     let members = hosts.map(|d| Member { switch: d.switch, port: d.port, receives: true }).collect();
     let group = Group { mlid: MulticastLid::MIN, members, sl: 0 };
     let planned = multicast::plan(graph, &[group], routes, None);
     for (mlid, found) in &planned.loops {
-        complain(&format!("{mlid}: no tree was found that closes no credit loop with unicast: {found}"));
+        let group = format!("{}: multicast group {mlid}", routes.engine);
+        complain(&format!("{group}: no tree was found that closes no credit loop with unicast: {found}"));
     }
-    planned.tables
+    let sound = planned.loops.is_empty();
+    (planned.tables, sound)
 }
 
-fn write_tables(directory: &Path, fabric: &Fabric, graph: &SwitchGraph, routes: &Routes) -> Outcome {
+/// Writes the files of `--output`; whether their multicast group goes with unicast.
+fn write_tables(directory: &Path, fabric: &Fabric, graph: &SwitchGraph, routes: &Routes) -> Outcome<bool> {
+    let (group, sound) = all_hosts(graph, routes);
     std::fs::create_dir_all(directory).with_context(|| format!("{}", directory.display()))?;
     let files = [
         ("opensm-subnet.lst", lst::write(fabric, None)),
         ("opensm.fdbs", fdbs::write(graph, routes)),
         ("opensm-lfts.dump", lfts::write(fabric, graph, routes)),
-        ("opensm.mcfdbs", mcfdbs::write(&mcfdbs::by_guid(graph, &all_hosts(graph, routes)))),
+        ("opensm.mcfdbs", mcfdbs::write(&mcfdbs::by_guid(graph, &group))),
         ("routes.json", routes_json::write(graph, routes)),
     ];
     let per_switch = matches!(routes.sl_to_vl, SlToVl::PerSwitch(_));
@@ -216,5 +223,5 @@ fn write_tables(directory: &Path, fabric: &Fabric, graph: &SwitchGraph, routes: 
         let path = directory.join(name);
         std::fs::write(&path, text).with_context(|| format!("{}", path.display()))?;
     }
-    Ok(())
+    Ok(sound)
 }

@@ -10,5 +10,6 @@ mod offline;
 mod output;
 mod rsm;
 mod simulate;
+mod steering;
 mod traffic;
 mod verify;

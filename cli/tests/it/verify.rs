@@ -185,3 +185,19 @@ fn an_engine_that_needs_more_lanes_says_how_many() {
         "{line}"
     );
 }
+
+/// The exit code of `rsm route` is what `rsm verify` says of the tables that it wrote, those of the group of all hosts included.
+#[test]
+fn route_and_verify_agree_on_the_group_of_all_hosts() {
+    let folder = tempfile::tempdir().expect("folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("text").to_owned();
+    let net = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/nets/torus4x4.net");
+    for engine in ["dfsssp", "lash", "nue"] {
+        let routed = rsm(&["route", net.to_str().expect("text"), "--engine", engine, "-o", &at("")]);
+        let (topology, tables, groups) = (at("opensm-subnet.lst"), at("routes.json"), at("opensm.mcfdbs"));
+        let verified = rsm(&["verify", &topology, "--tables", &tables, "--multicast", &groups]);
+        assert_eq!(routed.code, verified.code, "{routed:?}\n{verified:?}");
+        let named = format!("rsm: {engine}: multicast group 0x");
+        assert_eq!(routed.code == Some(1), routed.err.starts_with(&named), "{routed:?}");
+    }
+}

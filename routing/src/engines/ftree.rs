@@ -48,6 +48,13 @@ pub(super) fn basis(
         let count = input.root_guids.len();
         unsuitable(format!("none of the {count} root GUIDs is a switch of this fabric"))
     })?;
+    if roots.is_empty() && !graph.destinations().iter().any(|d| input.counts_levels(d)) {
+        let text = match input.compute_guids.len() {
+            0 => "no host of this fabric is a compute node".to_owned(),
+            count => format!("none of the {count} compute GUIDs is a host of this fabric"),
+        };
+        return Err(unsuitable(text));
+    }
     if roots.is_empty() {
         return Err(unsuitable(format!(
             "no level of switches lies above those with hosts{}",

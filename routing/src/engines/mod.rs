@@ -26,6 +26,7 @@ mod targets;
 #[cfg(test)]
 pub(crate) mod testing;
 mod torus;
+mod unmeant;
 mod updn;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -113,15 +113,44 @@ pub fn hop_weights(file: &str, text: &str) -> Result<BTreeMap<(Guid, PortNum), u
     lines(file, text).map(entry).collect()
 }
 
+/// Whether the switches of a list have the ports that its lines name, from the second word on: one, or all to the end.
+///
+/// # Errors
+/// The first port beyond those of its switch, with its place. Switches of which `ports` knows no number are passed over.
+pub fn has_ports(
+    file: &str,
+    text: &str,
+    all: bool,
+    ports: impl Fn(Guid) -> Option<u8>,
+) -> Result<(), FormatError> {
+    for line in lines(file, text) {
+        let Some(most) = ports(line.guid()?) else { continue };
+        let end = if all { line.words.len() } else { 2 };
+        for index in 1..end {
+            if line.port(index)?.0 > most {
+                let (column, word) = line.words[index];
+                let expected = format!("a port of the switch, which has {most}");
+                return Err(line.error(column, format!("port {word}"), &expected));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Orders of switch ports.
 ///
 /// # Errors
-/// The first line that is not `GUID PORT PORT …`, with its place.
+/// The first line that is not `GUID PORT PORT …` or names a port twice, with its place.
 pub fn port_order(file: &str, text: &str) -> Result<BTreeMap<Guid, Vec<PortNum>>, FormatError> {
     let entry = |line: Line<'_>| {
         let ports: Result<Vec<PortNum>, FormatError> =
             (1..line.words.len().max(2)).map(|index| line.port(index)).collect();
-        Ok((line.guid()?, ports?))
+        let ports = ports?;
+        if let Some(again) = (1..ports.len()).find(|index| ports[..*index].contains(&ports[*index])) {
+            let (column, word) = line.words[again + 1];
+            return Err(line.error(column, format!("port {word} a second time"), "each port once"));
+        }
+        Ok((line.guid()?, ports))
     };
     lines(file, text).map(entry).collect()
 }
@@ -161,6 +190,10 @@ mod tests {
         assert_eq!(
             text(port_order("p", "0x10 1 300\n").map(|_| ())),
             "p:1:8: `300`, expected a port from 1 to 254"
+        );
+        assert_eq!(
+            text(port_order("p", "0x10 1 2 1\n").map(|_| ())),
+            "p:1:10: port 1 a second time, expected each port once"
         );
     }
 }

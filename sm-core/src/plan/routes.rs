@@ -62,7 +62,7 @@ pub(super) fn route(
         RoutingInput { data_vls: data_vls(graph, observed, settings), ..settings.steering.clone() };
     balance::stand_on(&mut input, graph, previous);
     let mut damping = standing.map(|standing| standing.damping.clone()).unwrap_or_default();
-    let mut findings = Vec::new();
+    let mut findings = input.unmeant(graph);
     let in_words = |errors: Vec<engines::RoutingError>| -> Vec<String> {
         errors.iter().map(ToString::to_string).collect()
     };
