@@ -59,7 +59,7 @@ pub(crate) fn steering_failure(error: SteeringError) -> Failure {
 }
 
 /// The file that applies: the one named, else the default one where it exists.
-fn file_of(settings: &Settings) -> Option<PathBuf> {
+pub(crate) fn file_of(settings: &Settings) -> Option<PathBuf> {
     settings.config.clone().or_else(|| {
         let default = Path::new(DEFAULT_FILE);
         default.exists().then(|| default.to_path_buf())
@@ -77,15 +77,22 @@ pub(crate) fn load(path: &Path) -> Outcome<Config> {
 /// The manager's settings of a configuration, with the files that it names.
 ///
 /// # Errors
-/// One of the files can't be used: exit code 2 when it is wrong, 1 when it can't be read.
-pub(crate) fn manager(config: &Config) -> Outcome<SmSettings> {
-    SmSettings::load(config).map_err(config_failure)
+/// One of the files can't be used: exit code 2, with `file`, the configuration's own, in front when one can't be read.
+pub(crate) fn manager(config: &Config, file: Option<&Path>) -> Outcome<SmSettings> {
+    SmSettings::load(config).map_err(|error| match (error, file) {
+        (error @ ConfigError::Missing { .. }, Some(file)) => {
+            Failure::Usage(format!("{}: {error}", file.display()))
+        }
+        (error, _) => config_failure(error),
+    })
 }
 
 /// What a configuration, or a file that it names, costs when it can't be used.
 fn config_failure(error: ConfigError) -> Failure {
     match error {
-        ConfigError::Invalid { .. } | ConfigError::Exposed { .. } => Failure::Usage(error.to_string()),
+        ConfigError::Invalid { .. } | ConfigError::Exposed { .. } | ConfigError::Missing { .. } => {
+            Failure::Usage(error.to_string())
+        }
         ConfigError::Unreadable { .. } => Failure::Failed(error.into()),
         ConfigError::Steering(error) => steering_failure(error),
     }

@@ -95,6 +95,10 @@ impl SmSettings {
     /// # Errors
     /// A file can't be read or is wrong. No access is widened then: nothing is used of it (B54).
     pub fn load(config: &Config) -> Result<Self, ConfigError> {
+        Self::with_files(config).map_err(|error| config.blame(error))
+    }
+
+    fn with_files(config: &Config) -> Result<Self, ConfigError> {
         let mut settings = Self::from(config);
         if let Some(file) = &config.partitions.file {
             let unreadable = |source| ConfigError::Unreadable { file: file.clone(), source };

@@ -27,7 +27,7 @@ pub(super) fn run(args: &Plan) -> Outcome {
     let selected = host::select(&config.device)?;
     let transport = host::captured(UmadTransport::open(&selected, &OpenOptions::client())?, None)?;
     let progress = Progress::start(&log, "discovering");
-    let sm = settings::manager(&config)?;
+    let sm = settings::manager(&config, settings::file_of(&args.settings).as_deref())?;
     let pkeys = PKeyReading::of(&sm.plan.partitions);
     let keys = Arc::new(KeyRing::new(Arc::clone(&sm.m_keys), restored.keys));
     let own = selected.port.port_guid.unwrap_or(Guid::NONE);

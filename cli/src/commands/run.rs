@@ -27,7 +27,7 @@ use crate::{host, logging, out, secret, settings, summary};
 
 pub(super) fn run(args: &Run) -> Outcome {
     let config = settings::effective(&args.settings)?;
-    let manager = settings::manager(&config)?;
+    let manager = settings::manager(&config, settings::file_of(&args.settings).as_deref())?;
     let log = logging::init(&config.log)?;
     let dump = args.dump_dir.as_deref().map(Dump::new).transpose()?;
     let selected = host::select(&config.device)?;
@@ -193,7 +193,8 @@ fn watch_signals(flags: Settings, log: LogTarget, controls: Sender<Control>) -> 
 
 /// The new settings; of a file that is wrong nothing is used, and the old settings stay (B69).
 fn reload(flags: &Settings) -> Control {
-    match settings::effective(flags).and_then(|config| settings::manager(&config)) {
+    let file = settings::file_of(flags);
+    match settings::effective(flags).and_then(|config| settings::manager(&config, file.as_deref())) {
         Ok(settings) => Control::Reload(Box::new(settings)),
         Err(failure) => {
             tracing::error!("configuration not reloaded, the old one stays: {}", failure.into_text());

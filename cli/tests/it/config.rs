@@ -83,3 +83,27 @@ fn a_file_that_is_not_there_is_named() {
     let said = rsm(&["run", "--config", "/nonexistent/rsm.toml"]);
     assert!(said.refused(1).starts_with("rsm: /nonexistent/rsm.toml: No such file"), "{said:?}");
 }
+
+#[test]
+fn a_file_that_a_key_names_and_is_not_there_is_told_with_the_key() {
+    for (section, key) in [
+        ("routing", "root_guid_file"),
+        ("routing", "load_file"),
+        ("partitions", "file"),
+        ("qos", "opensm_file"),
+        ("m_key", "file"),
+    ] {
+        let (_folder, path) = file(&format!("[{section}]\n{key} = \"/nonexistent/list\"\n"));
+        let said = rsm(&["config", "check", &path]);
+        let expected = format!("rsm: {path}: {section}.{key}: /nonexistent/list: No such file");
+        assert!(said.refused(2).starts_with(&expected), "{said:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_text_is_refused_with_line_and_byte() {
+    let (_folder, path) = file("");
+    std::fs::write(&path, b"[sm]\n# \xe4\npriority = 3\n").expect("file");
+    let said = rsm(&["config", "check", &path]);
+    assert_eq!(said.refused(2), format!("rsm: {path}:2:3: byte 8 of the file, 0xe4, is no UTF-8 text"));
+}

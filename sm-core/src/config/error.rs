@@ -20,6 +20,16 @@ pub enum ConfigError {
         /// Why.
         source: std::io::Error,
     },
+    /// A file that a key names can't be read.
+    #[error("{key}: {}: {source}", .file.display())]
+    Missing {
+        /// The key, as `section.name`.
+        key: String,
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// It holds keys, and others may read it.
     #[error("{0}: holds M_Keys, and others than its owner may read it (mode {mode:04o}): chmod 600 {0}", .file.display())]
     Exposed {

@@ -39,8 +39,9 @@ impl Config {
     /// # Errors
     /// The file can't be read, or something in it can't be meant; nothing of it is used then.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
+        let bytes = std::fs::read(path)
             .map_err(|source| ConfigError::Unreadable { file: path.to_path_buf(), source })?;
+        let text = String::from_utf8(bytes).map_err(|error| not_text(path, &error))?;
         let config = Self::parse(&text, path)?;
         if config.m_key.key.is_some() {
             keys::private(path)?;
@@ -59,6 +60,23 @@ impl Config {
         match config.contradiction() {
             Some((key, message)) => Err(source.contradiction(key, &message)),
             None => Ok(config),
+        }
+    }
+
+    /// Puts the key that names a file in front of an error of reading it.
+    pub(crate) fn blame(&self, error: ConfigError) -> ConfigError {
+        let (file, source) = match error {
+            ConfigError::Unreadable { file, source }
+            | ConfigError::Steering(SteeringError::Unreadable { file, source }) => (file, source),
+            other => return other,
+        };
+        let named = toml::Value::String(file.display().to_string());
+        let key = sections::KEYS.iter().zip(self.values()).find(|(_, value)| value.as_ref() == Some(&named));
+        match key {
+            Some((key, _)) => {
+                ConfigError::Missing { key: format!("{}.{}", key.section, key.name), file, source }
+            }
+            None => ConfigError::Unreadable { file, source },
         }
     }
 
@@ -94,5 +112,19 @@ impl Config {
     /// The effective configuration as a commented file that [`Config::parse`] reads back to the same value.
     pub fn to_commented_toml(&self) -> String {
         render::commented(self)
+    }
+}
+
+/// The place of the first byte that is no text.
+fn not_text(file: &Path, error: &std::string::FromUtf8Error) -> ConfigError {
+    let at = error.utf8_error().valid_up_to();
+    let before = &error.as_bytes()[..at];
+    let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    ConfigError::Invalid {
+        file: file.to_path_buf(),
+        line: before.iter().filter(|byte| **byte == b'\n').count() + 1,
+        column: String::from_utf8_lossy(&before[line_start..]).chars().count() + 1,
+        key: None,
+        message: format!("byte {} of the file, 0x{:02x}, is no UTF-8 text", at + 1, error.as_bytes()[at]),
     }
 }
