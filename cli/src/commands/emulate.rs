@@ -1,7 +1,7 @@
 //! `rsm emulate`: a simulated fabric in real time, for unmodified programs under the preload library, or with `--kernel` for a
 //! real kernel and everything above it.
 
-use std::io::{BufRead, IsTerminal};
+use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,6 +19,7 @@ use simulations::emulate::sysfs::Presentation;
 use simulations::world::{Config, World};
 use sm_core::config::LogConfig;
 
+use super::console::{self, Lines};
 use crate::args::Emulate;
 use crate::failure::{Failure, Outcome, complain};
 use crate::{logging, out};
@@ -72,6 +73,9 @@ pub(super) fn run(args: &Emulate) -> Outcome {
 /// A console line to an emulator that runs.
 fn send(directory: Option<&Path>, line: &str) -> Outcome {
     let given = directory.map(PathBuf::from).or_else(|| env::var_os(run::ENV_EMULATE).map(PathBuf::from));
+    if line.len() > console::LONGEST {
+        return Err(Failure::Usage(console::too_long()));
+    }
     let directory = given
         .ok_or_else(|| Failure::Usage(format!("which emulator? Give --dir, or set {}", run::ENV_EMULATE)))?;
     match run::console(&directory, line).with_context(|| format!("{}", directory.display()))? {
@@ -131,8 +135,8 @@ fn console(handle: &Handle) {
         }
     };
     prompt();
-    for line in stdin.lock().lines().map_while(Result::ok) {
-        match handle.command(&line) {
+    for line in Lines::new(stdin.lock()) {
+        match line.and_then(|line| handle.command(&line)) {
             Ok(text) => {
                 let _ = out::write(&text);
             }

@@ -2,6 +2,7 @@
 
 mod adaptive;
 mod config;
+mod console;
 mod demo;
 mod devices;
 mod discover;
