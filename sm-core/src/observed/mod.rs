@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 mod tables;
 mod update;
 
-use mad::types::{DirectedPath, Guid, PortNum};
+use mad::types::{DirectedPath, Guid, PortNum, PortState};
 use mad::wire::smp::{NodeInfo, PortInfo, SmInfo, SwitchInfo};
 use routing::fabric::{Fabric, NodeId, PortRef};
 
@@ -82,6 +82,11 @@ impl Observed {
     /// PortInfo of a port, where it was read.
     pub fn port_info(&self, end: PortRef) -> Option<&PortInfo> {
         self.nodes.get(&end.node)?.port_info(end.port)
+    }
+
+    /// State of the port that was looked from.
+    pub fn local_state(&self) -> Option<PortState> {
+        self.port_info(self.local)?.port_state()
     }
 }
 

@@ -169,14 +169,13 @@ impl Sm {
             self.others.unlinked > self.lapse()
         };
         (self.others.linked, self.others.unlinked) = (Some(self.round.sweep_began()), Duration::ZERO);
-        let own = |picture: &Observed| picture.port_info(picture.local)?.port_state();
-        let fell = own(observed) == Some(PortState::Init);
+        let fell = observed.local_state() == Some(PortState::Init);
         // Somebody else may have answered at our LID, which was free, and be gone.
         if fell && long {
             self.serve_nobody();
         }
         let Some(before) = before.filter(|_| self.sm_state() == SmState::Master) else { return false };
-        let fell = fell && own(before) == Some(PortState::Active);
+        let fell = fell && before.local_state() == Some(PortState::Active);
         let rose = |m: &OtherManager| {
             let writes = matches!(m.info.state(), Some(SmState::Discovering | SmState::Master));
             writes && observed.managers.iter().all(|now| now.guid != m.guid)
@@ -401,8 +400,7 @@ impl Sm {
     fn ask_own_link(&mut self, observed: &Observed) -> usize {
         let local = observed.local;
         let Some(node) = observed.fabric.get(local.node).filter(|node| !node.is_switch()) else { return 0 };
-        let passes = |info: &PortInfo| info.port_state().is_some_and(|state| state >= PortState::Armed);
-        if !observed.port_info(local).is_some_and(passes) {
+        if observed.local_state().is_none_or(|state| state < PortState::Armed) {
             return 0;
         }
         let request = SmpRequest::get::<PortInfo>(DirectedPath::LOCAL, node.guid, local.port.0.into());

@@ -522,9 +522,8 @@ impl Sm {
 
     /// Whether our own link carried data when the last picture was taken, and had to be trained since.
     fn own_link_fell(&self, now: &Observed) -> bool {
-        let own = |picture: &Observed| picture.port_info(picture.local)?.port_state();
-        self.observed.as_ref().and_then(|before| own(before)) == Some(PortState::Active)
-            && own(now) == Some(PortState::Init)
+        self.observed.as_ref().and_then(|before| before.local_state()) == Some(PortState::Active)
+            && now.local_state() == Some(PortState::Init)
     }
 
     fn nothing_found(&mut self, error: &SweepError, now: Timestamp) {
