@@ -153,42 +153,39 @@ impl MulticastApply {
 
     /// Blocks that are looked at, on switches where they are not known.
     fn unknown_blocks(&self) -> Vec<MftJob> {
-        let mut jobs = Vec::new();
-        for switch in 0..self.graph.switch_count() as u32 {
-            let guid = self.graph.guid(switch);
-            let positions = 0..=self.graph.num_ports(switch) / 16;
-            for block in 0..self.goal.blocks(switch).max(self.blocks) {
-                let unknown = positions.clone().filter(|position| !self.known.knows(guid, block, *position));
-                jobs.extend(unknown.map(|position| MftJob { switch, block, position, write: false }));
-            }
-        }
-        jobs
+        let blocks =
+            |switch| (0..self.goal.blocks(switch).max(self.blocks)).map(move |block| (switch, block));
+        let all = (0..self.graph.switch_count() as u32).flat_map(blocks);
+        all.flat_map(|(switch, block)| self.reads(switch, block)).collect()
+    }
+
+    /// Reads of a block's positions that are not known.
+    fn reads(&self, switch: u32, block: u16) -> impl Iterator<Item = MftJob> {
+        let guid = self.graph.guid(switch);
+        let positions = 0..=self.graph.num_ports(switch) / 16;
+        let unknown = positions.filter(move |position| !self.known.knows(guid, block, *position));
+        unknown.map(move |position| MftJob { switch, block, position, write: false })
+    }
+
+    /// Whether a switch's table reaches as far as a block.
+    fn has_block(&self, switch: u32, block: u16) -> bool {
+        let facts = self.observed.fabric.get(self.graph.node(switch)).and_then(|node| node.switch);
+        block * MFT_BLOCK < facts.map_or(0, |facts| facts.multicast_fdb_cap).min(MLIDS)
     }
 
     /// The next block of switches that other managers may have written, as long as any of them used the one before.
     fn foreign_blocks(&mut self) -> Vec<MftJob> {
-        let switches = (0..self.graph.switch_count() as u32).map(|switch| (switch, self.graph.guid(switch)));
-        let foreign: Vec<_> = switches.filter(|(_, guid)| self.foreign.contains(guid)).collect();
-        while self.looked_at == 0
-            || foreign.iter().any(|(_, guid)| self.known.uses(*guid, self.looked_at - 1))
-        {
+        let switches = 0..self.graph.switch_count() as u32;
+        let foreign: Vec<u32> =
+            switches.filter(|switch| self.foreign.contains(&self.graph.guid(*switch))).collect();
+        let used = |apply: &Self, block| {
+            foreign.iter().any(|switch| apply.known.uses(apply.graph.guid(*switch), block))
+        };
+        while self.looked_at == 0 || used(self, self.looked_at - 1) {
             let block = self.looked_at;
             self.looked_at += 1;
-            let mut jobs = Vec::new();
-            for (switch, guid) in &foreign {
-                let facts = self.observed.fabric.get(self.graph.node(*switch)).and_then(|node| node.switch);
-                if block * MFT_BLOCK >= facts.map_or(0, |facts| facts.multicast_fdb_cap).min(MLIDS) {
-                    continue;
-                }
-                let positions = 0..=self.graph.num_ports(*switch) / 16;
-                let unknown = positions.filter(|position| !self.known.knows(*guid, block, *position));
-                jobs.extend(unknown.map(|position| MftJob {
-                    switch: *switch,
-                    block,
-                    position,
-                    write: false,
-                }));
-            }
+            let there = foreign.iter().filter(|switch| self.has_block(**switch, block));
+            let jobs: Vec<MftJob> = there.flat_map(|switch| self.reads(*switch, block)).collect();
             if !jobs.is_empty() {
                 return jobs;
             }
