@@ -1,7 +1,6 @@
 //! Topology and tables as files that stock tools read (`ibdmchk`, `opensm` with its file engine, `ibdiagnet`), written after
 //! each change.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -9,6 +8,7 @@ use routing::formats::{fdbs, lst, mcfdbs};
 use sm_core::snapshot::Snapshot;
 
 use crate::failure::Outcome;
+use crate::files::replace;
 
 /// A folder for dumps.
 pub(crate) struct Dump {
@@ -35,17 +35,9 @@ impl Dump {
         ];
         for (name, text) in files {
             let path = self.dir.join(name);
-            if let Err(error) = replace(&self.dir, &path, &text) {
+            if let Err(error) = replace(&path, &text, 0o600) {
                 tracing::error!(file = %path.display(), %error, "the dump was not written");
             }
         }
     }
-}
-
-/// A reader never sees half a file.
-fn replace(dir: &Path, path: &Path, text: &str) -> std::io::Result<()> {
-    let mut file = tempfile::NamedTempFile::new_in(dir)?;
-    file.write_all(text.as_bytes())?;
-    file.persist(path)?;
-    Ok(())
 }

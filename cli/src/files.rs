@@ -1,5 +1,8 @@
 //! Files for other programs, by a thread of their own: the subnet manager waits for no disk.
 
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -17,6 +20,8 @@ use sm_core::snapshot::Snapshot;
 
 use crate::failure::Outcome;
 
+/// Everybody may read what is written, as what runs beside us are others' programs.
+const FOR_ALL: u32 = 0o644;
 /// Where nothing is written at intervals.
 const NEVER: Duration = Duration::from_secs(24 * 3600);
 
@@ -31,6 +36,10 @@ pub(crate) struct Files {
 struct State {
     metrics: Metrics,
     observed: Option<Arc<Observed>>,
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The thread; ends when it is dropped after all [`Files`], with a last writing.
@@ -50,7 +59,8 @@ impl Files {
         let mut writer = Writer { config: config.clone(), state: Arc::clone(&files.state), topology: None };
         // Whoever named a place that can't be written to learns it at once.
         if let Some(path) = &config.metrics {
-            replace(path, &writer.lock().metrics.text()).with_context(|| path.display().to_string())?;
+            replace(path, &lock(&writer.state).metrics.text(), FOR_ALL)
+                .with_context(|| path.display().to_string())?;
         }
         if let Some(path) = &config.slurm_topology {
             check(path).with_context(|| path.display().to_string())?;
@@ -59,16 +69,12 @@ impl Files {
         Ok(Some((files, Writing(Some(thread.context("a thread for files")?)))))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn report(&self, report: &Report) {
-        self.lock().metrics.round(report);
+        lock(&self.state).metrics.round(report);
     }
 
     pub(crate) fn published(&self, snapshot: &Snapshot) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.metrics.picture(&snapshot.observed);
         state.observed = Some(Arc::clone(&snapshot.observed));
         // A wake that waits is one for this picture too.
@@ -76,7 +82,7 @@ impl Files {
     }
 
     pub(crate) fn figures(&self, figures: &Figures) {
-        self.lock().metrics.administration(figures);
+        lock(&self.state).metrics.administration(figures);
     }
 }
 
@@ -116,25 +122,21 @@ impl Writer {
         self.write_metrics();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn write_metrics(&self) {
         let Some(path) = &self.config.metrics else { return };
-        let metrics = self.lock().metrics.clone();
-        tell(path, replace(path, &metrics.text()));
+        let metrics = lock(&self.state).metrics.clone();
+        tell(path, replace(path, &metrics.text(), FOR_ALL));
     }
 
     /// A picture that differs in LIDs or groups only leaves the file alone.
     fn write_topology(&mut self) {
         let Some(path) = &self.config.slurm_topology else { return };
-        let Some(observed) = self.lock().observed.take() else { return };
+        let Some(observed) = lock(&self.state).observed.take() else { return };
         let text = slurm::write(&observed.fabric);
         if self.topology.as_ref() == Some(&text) {
             return;
         }
-        let written = replace(path, &text);
+        let written = replace(path, &text, FOR_ALL);
         if written.is_ok() {
             self.topology = Some(text);
         }
@@ -159,13 +161,11 @@ fn check(path: &Path) -> std::io::Result<()> {
     tempfile::NamedTempFile::new_in(folder(path)).map(drop)
 }
 
-/// A reader never sees half a file. Everybody may read it, as what runs beside us are others' programs.
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    use std::io::Write as _;
-    use std::os::unix::fs::PermissionsExt as _;
+/// Writes a file whole, with these rights: a reader never sees half of it.
+pub(crate) fn replace(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
     let mut file = tempfile::NamedTempFile::new_in(folder(path))?;
     file.write_all(text.as_bytes())?;
-    file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
+    file.as_file().set_permissions(Permissions::from_mode(mode))?;
     file.persist(path)?;
     Ok(())
 }
