@@ -196,11 +196,7 @@ mod tests {
         assert_eq!(silent.len(), 1, "{silent:?}");
         assert!(silent[0].contains("(and 999 more like it: \"H1\""), "{}", silent[0]);
         assert!((15..=20).contains(&flapping.len()), "{}", flapping.len());
-        assert!(
-            flapping[5].ends_with("(and 2 more like it)") || flapping[5].contains("more like it"),
-            "{}",
-            flapping[5]
-        );
+        assert!(flapping[5].contains("more like it"), "{}", flapping[5]);
     }
 
     #[test]
