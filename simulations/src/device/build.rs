@@ -8,7 +8,7 @@ use zerocopy::big_endian::{U16, U32, U64};
 
 use super::counters::Counters;
 use super::port::{DevicePort, ExtendedSpeeds};
-use super::{Device, Profile, SwitchTables};
+use super::{Device, NoticeQueue, Profile, SwitchTables};
 
 /// Entries of the P_Key tables of end ports and of a switch's external ports.
 const P_KEYS: u16 = 64;
@@ -97,6 +97,7 @@ impl Device {
             let growth = std::mem::take(&mut port.counters.growth);
             port.counters = Counters::default();
             port.counters.growth = growth;
+            port.notices = NoticeQueue::default();
         }
         if let Some(tables) = &mut self.switch {
             tables.clear();
@@ -178,6 +179,7 @@ impl Maker<'_> {
             client_reregisters: 0,
             loss: 0.0,
             counters: Counters::default(),
+            notices: NoticeQueue::default(),
         }
     }
 

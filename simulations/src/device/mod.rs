@@ -8,6 +8,7 @@
 mod adaptive;
 mod build;
 mod counters;
+mod notice_queue;
 pub mod notices;
 mod pma;
 mod port;
@@ -26,6 +27,7 @@ use mad::wire::smp::{NodeInfo, Notice};
 
 pub use adaptive::AdaptiveRouting;
 pub use counters::{Counter, Counters, Growth};
+pub use notice_queue::NoticeQueue;
 pub use port::{DevicePort, ExtendedSpeeds};
 pub use quirk::{Misbehaviour, Quirk};
 pub use sma::Answer;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use mad::types::{Lid, LinkSpeed, LinkWidth, PKey, PortNum, PortPhysState, PortState, Timestamp};
 use mad::wire::smp::PortInfo;
 
+use super::NoticeQueue;
 use super::counters::Counters;
 
 /// In which form a device tells extended link speeds (B10).
@@ -55,6 +56,8 @@ pub struct DevicePort {
     pub loss: f64,
     /// What the port counts.
     pub counters: Counters,
+    /// Notices that wait to be read.
+    pub notices: NoticeQueue,
 }
 
 impl DevicePort {

@@ -101,6 +101,7 @@ impl Device {
                 *data = self.description;
                 Ok(())
             }
+            Notice::ID => self.notice(in_port, modifier, set, data),
             id::SWITCH_INFO => self.switch_info(set, data, effects),
             id::PKEY_TABLE => self.p_key_table(in_port, modifier, set, data),
             id::SL_TO_VL_MAPPING_TABLE => self.sl_to_vl_table(in_port, modifier, set, data),

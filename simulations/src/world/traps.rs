@@ -26,10 +26,13 @@ pub(super) struct Pending {
 }
 
 impl World {
-    /// Sends a trap from an end port (port 0 of a switch), and again until it is repressed. Nothing happens where traps are
-    /// switched off, or the port knows no subnet manager.
+    /// Sends a trap from an end port (port 0 of a switch), and again until it is repressed. None is sent where traps are
+    /// switched off, or the port knows no subnet manager. In the port's queue of notices, if it has one, it stands in any case.
     pub fn raise_trap(&mut self, end: End, trap: Notice) {
-        let Some(port) = self.devices.get(end.node as usize).and_then(|d| d.port(end.port)) else { return };
+        let Some(port) = self.devices.get_mut(end.node as usize).and_then(|d| d.port_mut(end.port)) else {
+            return;
+        };
+        port.log_notice(trap);
         if !self.config.traps || port.sm_lid().is_none() || port.info.lid().is_none() {
             return;
         }

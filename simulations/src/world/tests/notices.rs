@@ -1,5 +1,8 @@
 //! What devices tell the subnet manager unasked, and until when.
 
+use mad::wire::Status;
+use mad::wire::smp::NoticeType;
+
 use super::*;
 
 #[test]
@@ -40,6 +43,54 @@ fn traps_are_sent_to_the_sm_and_again_until_they_are_repressed() {
         .map(|d| Notice::decode(&Smp::from_mad(d.mad).data).unwrap().trap_number().unwrap())
         .collect();
     assert_eq!(numbers, [144, 144]);
+}
+
+/// A port that can keep notices keeps what it has to tell, whether a subnet manager is there to hear a trap or not, until that is
+/// read and taken away.
+#[test]
+fn notices_wait_in_their_port_until_they_are_taken_away() {
+    let mut world = world(&Topology::tree(2, 1, 1));
+    let agent = probe(&mut world, "H0");
+    let (leaf, other) = (world.find_name("S1_0").unwrap(), world.find_name("S1_1").unwrap());
+    let ask = |world: &mut World, method: Method, toggle: u16, count: u16| {
+        let mut smp = Smp::directed(method, Notice::ID, 0, &DirectedPath::new(&[1]).unwrap());
+        let mut notice = Notice::generic(NoticeType::Empty, 0, 0, None);
+        notice.set_notice_toggle(toggle);
+        notice.set_notice_count(count);
+        assert!(method == Method::GET || notice.encode(&mut smp.data));
+        world.send(agent, &Datagram { address: Address::DIRECTED, mad: smp.into_mad() });
+        let answer = Smp::from_mad(take(world, agent)[0].mad);
+        (answer.header.status(), Notice::decode(&answer.data).unwrap())
+    };
+    assert_eq!(ask(&mut world, Method::GET, 0, 0).0, Status::METHOD_ATTRIBUTE_NOT_SUPPORTED);
+
+    world.set_capabilities(End::new(leaf, 0), PortInfo::CAP_IS_NOTICE_SUPPORTED, 0);
+    let (status, first) = ask(&mut world, Method::GET, 0, 0);
+    assert!(status.is_ok());
+    // That its own capabilities changed is its first notice.
+    assert_eq!((first.trap_number(), first.notice_count(), first.notice_toggle()), (Some(144), 1, 0));
+    world.unlink(End::new(other, 2)).unwrap();
+    world.rename(leaf, "new name");
+    let (_, first) = ask(&mut world, Method::GET, 0, 0);
+    assert_eq!((first.trap_number(), first.notice_count()), (Some(144), 2), "the link is of other switches");
+    let (_, wrong) = ask(&mut world, Method::SET, 1, 1);
+    assert_eq!(wrong, first, "another toggle");
+    let (_, second) = ask(&mut world, Method::SET, 0, 1);
+    assert_eq!((second.trap_number(), second.notice_count(), second.notice_toggle()), (Some(144), 1, 1));
+    let (_, again) = ask(&mut world, Method::SET, 0, 1);
+    assert_eq!(again, second, "the same Set twice takes one away");
+    let (_, none) = ask(&mut world, Method::SET, 1, 7);
+    assert_eq!((none.notice_type(), none.notice_count()), (Some(NoticeType::Empty), 0));
+
+    for number in 0..40 {
+        world.set_system_image(leaf, Guid(number));
+    }
+    assert_eq!(ask(&mut world, Method::GET, 0, 0).1.notice_count(), 16);
+    world.power_off(leaf);
+    world.power_on(leaf);
+    let (_, fresh) = ask(&mut world, Method::GET, 0, 0);
+    assert!(fresh.trap_number() != Some(145), "a restart forgets: {fresh:?}");
+    assert_eq!(world.stats().traps, 0, "nobody is there to be told");
 }
 
 /// Switches enforce partitions at their external ports both ways, count what they drop and tell it by trap 259; a wrong
