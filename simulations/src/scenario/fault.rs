@@ -3,7 +3,7 @@
 use mad::wire::{Method, ids::sm as id};
 use serde::{Deserialize, Serialize};
 
-use crate::device::{Misbehaviour, Quirk};
+use crate::device::{ExtendedSpeeds, Misbehaviour, Quirk};
 
 /// Something that happens at a time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,6 +45,9 @@ pub enum Fault {
     Rename { node: String, name: String },
     /// Nodes tell by trap 144 that their description changed, `times` times each, spread over `within_ms` (B12, B65).
     Flood { nodes: Vec<String>, times: u32, within_ms: u64 },
+    /// A node sends traps 129, 130 or 131 of one of its ports, or of one that it doesn't have, `times` times, spread over
+    /// `within_ms` (B66).
+    Babble { node: String, trap: u16, port: u8, times: u32, within_ms: u64 },
     /// Changes the share of packets lost.
     Loss { share: f64 },
     /// Up to so many microseconds are added to each packet's way from now on: packets overtake each other.
@@ -78,14 +81,44 @@ pub enum Fault {
     Misbehave { node: String, how: How },
     /// A device answers nothing that comes in by one of its ports (B05).
     Silence { port: PortName },
-    /// A device tells a wrong value from now on (B03).
-    Tell { node: String, field: Field, value: u64 },
+    /// A device tells a wrong value from now on (B03), of PortInfo for one port alone where that is given (B06).
+    Tell {
+        node: String,
+        field: Field,
+        value: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        port: Option<u8>,
+    },
+    /// In which form a device tells and takes extended link speeds from now on (B10).
+    ExtendedSpeeds { node: String, how: Speeds },
     /// It answers later than others, by so many milliseconds (B09, B57).
     Delay { node: String, by_ms: u64 },
     /// It behaves again.
     Behave { node: String },
     /// Everything is plugged in, powered, thawed, behaves and loses nothing.
     Heal,
+}
+
+/// [`ExtendedSpeeds`] in the words of a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Speeds {
+    /// In every PortInfo.
+    Always,
+    /// Where bit 31 of the attribute modifier asks for them.
+    WhenAsked,
+    /// It has none, and refuses an attribute modifier with bit 31.
+    Refused,
+}
+
+impl Speeds {
+    pub(super) const fn of_device(self) -> ExtendedSpeeds {
+        match self {
+            Self::Always => ExtendedSpeeds::Always,
+            Self::WhenAsked => ExtendedSpeeds::WhenAsked,
+            Self::Refused => ExtendedSpeeds::Refused,
+        }
+    }
 }
 
 /// What a device does wrong.

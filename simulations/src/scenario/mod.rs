@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 pub use clients::{ClientSpec, Membership};
 pub use fabric::FabricSpec;
-pub use fault::{Fault, Field, How, PortName, Step};
+pub use fault::{Fault, Field, How, PortName, Speeds, Step};
 pub use outcome::{Outcome, Traced, What};
 pub use random::random;
 pub use random_clients::random_with_clients;

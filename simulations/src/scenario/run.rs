@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mad::types::{PortPhysState, PortState, Timestamp};
+use mad::types::{PortNum, PortPhysState, PortState, Timestamp};
 
 use super::{Fault, ManagerSpec, Outcome, PortName, Scenario, Traced, What};
+use crate::device::notices::Issuer;
 use crate::device::{Misbehaviour, Quirk};
 use crate::world::{Agent, AgentId, Config, End, World};
 
@@ -224,6 +225,9 @@ impl Play<'_> {
                 self.twin(node, at)?;
             }
             Fault::Flood { nodes, times, within_ms } => self.flood(nodes, *times, *within_ms)?,
+            Fault::Babble { node, trap, port, times, within_ms } => {
+                self.babble(node, (*trap, PortNum(*port)), *times, *within_ms)?;
+            }
             Fault::Rename { node, name } => self.world.rename(self.node(node)?, name),
             Fault::Loss { share } => self.world.config_mut().loss = *share,
             Fault::Reorder { by_us } => self.world.config_mut().jitter = Duration::from_micros(*by_us),
@@ -264,7 +268,14 @@ impl Play<'_> {
                 let quirk = Quirk { in_port: Some(port.1), ..Quirk::always(Misbehaviour::Silence) };
                 self.quirk(&port.0, quirk)?;
             }
-            Fault::Tell { node, field, value } => self.quirk(node, field.told(*value))?,
+            Fault::Tell { node, field, value, port } => {
+                let quirk = Quirk { modifier: port.map(u16::from), ..field.told(*value) };
+                self.quirk(node, quirk)?;
+            }
+            Fault::ExtendedSpeeds { node, how } => {
+                let node = self.node(node)?;
+                self.world.device_mut(node).extended_speeds = how.of_device();
+            }
             Fault::Delay { node, by_ms } => {
                 self.quirk(node, Quirk::always(Misbehaviour::Late(Duration::from_millis(*by_ms))))?;
             }
@@ -360,6 +371,24 @@ impl Play<'_> {
             self.world.at(start + gap * number as u32, move |world| {
                 let name = world.device(node).name();
                 world.rename(node, &name);
+            });
+        }
+        Ok(())
+    }
+
+    /// Traps of a threshold that a port has reached, spread over time.
+    fn babble(&mut self, node: &str, what: (u16, PortNum), times: u32, within_ms: u64) -> Result<(), String> {
+        let (trap, port) = what;
+        if !(129..=131).contains(&trap) {
+            return Err(format!("trap {trap} tells of no threshold: expected 129 to 131"));
+        }
+        let node = self.node(node)?;
+        let (start, gap) = (self.world.now(), Duration::from_millis(within_ms) / times.max(1));
+        for number in 0..times {
+            self.world.at(start + gap * number, move |world| {
+                let end = End { node, port: world.device(node).end_port(port) };
+                let issuer = Issuer::of(world.device(node), end.port);
+                world.raise_trap(end, issuer.threshold(trap, port));
             });
         }
         Ok(())

@@ -38,7 +38,7 @@ fn every_scenario_file_holds() {
         }
         count += 1;
     }
-    assert!(count >= 37, "{count} files");
+    assert!(count >= 66, "{count} files");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
