@@ -10,5 +10,5 @@ echo "11,664 hosts"
 "$bin" 18,18,36 1,18,18
 echo "45,056 hosts"
 "$bin" 32,32,44 1,32,32
-echo "45,056 hosts, without looking for forwarding loops after each change"
+echo "45,056 hosts, without looking for forwarding loops"
 "$bin" --unwatched 32,32,44 1,32,32

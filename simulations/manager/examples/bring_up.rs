@@ -2,7 +2,7 @@
 //!
 //! `bring_up 18,18,36 1,18,18` is the tree of 36-port switches with 11,664 hosts, `bring_up FILE` a fabric from a file. Prints
 //! what took how long, counters, and the verdict on the tables in the simulated switches; fails when that is not right. With
-//! `--unwatched` before, the world doesn't look after each change whether a forwarding loop has come into being.
+//! `--unwatched` before, the world doesn't look whether a forwarding loop has come into being at any moment.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use routing::fabric::Fabric;
 use simulated_manager::Manager;
 use simulations::generate::{Options, Topology, generate};
-use simulations::world::{Agent, AgentId, Config, End, World};
+use simulations::world::{Agent, AgentId, Config, End, LoopWatch, World};
 use sm_core::settings::SmSettings;
 
 fn numbers(text: &str) -> Result<Vec<u16>, std::num::ParseIntError> {
@@ -65,7 +65,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = std::io::stdout();
     let begin = Instant::now();
     let fabric = fabric(&arguments)?;
-    let mut world = World::new(&fabric, Config { watch_loops: !unwatched, ..Config::default() });
+    let watch_loops = if unwatched { LoopWatch::Off } else { LoopWatch::Batches };
+    let mut world = World::new(&fabric, Config { watch_loops, ..Config::default() });
     drop(fabric);
     writeln!(out, "{} devices built in {:.2} s", world.device_count(), begin.elapsed().as_secs_f64())?;
 

@@ -73,7 +73,7 @@ impl World {
         let graph = SwitchGraph::new(&fabric);
         let routes = self.routes(&fabric, &graph);
         let routes = verify::check(&graph, &routes, verify::Options::default());
-        Verdict { findings: self.check_ports(), routes, loops: self.loops().1 }
+        Verdict { findings: self.check_ports(), routes, loops: self.loops().1 + self.new_loops() }
     }
 
     /// Ports, LIDs and links: every port with a link Active, every such end port with a LID of its own, both ends of a link

@@ -2,6 +2,19 @@
 
 use std::time::Duration;
 
+/// When forwarding loops are looked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LoopWatch {
+    /// Never.
+    Off,
+    /// After every change of a table or a link, so that the time of a loop is that of its cause.
+    #[default]
+    EachChange,
+    /// Links that come up are looked at together, before a table is written or a link goes down next: no loop is missed, but its time
+    /// is that of the look. A whole look costs a step for each entry of all tables, and a bring-up of a large fabric needs few.
+    Batches,
+}
+
 /// Latencies and faults of a [`super::World`]. Shares are probabilities from 0 to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -21,8 +34,8 @@ pub struct Config {
     pub training: Duration,
     /// Whether devices send traps.
     pub traps: bool,
-    /// Whether every write to a linear forwarding table is checked for loops.
-    pub watch_loops: bool,
+    /// When forwarding loops are looked for.
+    pub watch_loops: LoopWatch,
 }
 
 impl Default for Config {
@@ -37,7 +50,7 @@ impl Default for Config {
             duplication: 0.0,
             training: Duration::ZERO,
             traps: true,
-            watch_loops: true,
+            watch_loops: LoopWatch::EachChange,
         }
     }
 }

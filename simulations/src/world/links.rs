@@ -29,6 +29,7 @@ impl World {
     /// Pulls the cable of a port; returns where the other end was.
     pub fn unlink(&mut self, end: End) -> Option<End> {
         let peer = self.peer(end)?;
+        self.check_new_links();
         for one in [end, peer] {
             let slot = self.slot(one);
             self.peers[slot] = None;
@@ -149,6 +150,7 @@ impl World {
     /// LinkDownedCounter counts links that error recovery could not save (specification volume 1, 16.1.3.5): not those that
     /// the port itself was told to take down.
     fn go_down(&mut self, end: End, phys: PortPhysState, cause: Cause) {
+        self.check_new_links();
         let port = &mut self.devices[end.node as usize].ports[end.port.index()];
         let was_up = port.is_up();
         port.set_state(PortState::Down, phys);

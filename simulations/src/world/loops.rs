@@ -2,12 +2,13 @@
 //!
 //! Only links that data may cross (both ends armed or active) count. Before a change no loop was there; so a new one goes through
 //! the switch that changed, and for each LID whose entry changed one walk from that switch finds it or reaches an end. Cost: hops
-//! of the route for each entry that changed; what lies behind a port is looked up once for each change.
+//! of the route for each entry that changed; what lies behind a port is looked up once for each change. Of a link that comes up all
+//! entries over it have changed: with [`LoopWatch::Batches`] such links are looked at together ([`super::loops_at_once`]).
 
 use mad::types::{PortNum, PortState, Timestamp};
 use routing::routes::{LFT_BLOCK, NO_PORT};
 
-use super::{End, World};
+use super::{End, LoopWatch, World};
 
 /// A loop that the tables held.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub(super) struct Watch {
     found: Vec<ForwardingLoop>,
     count: u64,
     behind: Behind,
+    /// Links came up that were not looked at yet.
+    pub(super) new_links: bool,
 }
 
 /// The switches behind ports, as looked up since the last change. A bring-up walks hundreds of millions of times over the same
@@ -79,8 +82,12 @@ impl World {
 
     /// A port was armed: when its peer is too, entries that lead over the link in either direction are in force now.
     pub(super) fn check_link(&mut self, end: End) {
-        let Some(peer) = self.peer(end).filter(|_| self.config.watch_loops) else { return };
+        let Some(peer) = self.peer(end).filter(|_| self.config.watch_loops != LoopWatch::Off) else { return };
         if !self.passes_data(end) || !self.passes_data(peer) {
+            return;
+        }
+        if self.config.watch_loops == LoopWatch::Batches {
+            self.watch.new_links = true;
             return;
         }
         for end in [end, peer] {
@@ -98,7 +105,7 @@ impl World {
 
     /// Walks from a switch for each LID; notes a loop when a walk comes back to it.
     fn check_lids(&mut self, start: u32, lids: &[u16]) {
-        if !self.config.watch_loops {
+        if self.config.watch_loops == LoopWatch::Off {
             return;
         }
         let mut behind = std::mem::take(&mut self.watch.behind);
@@ -137,7 +144,7 @@ impl World {
         next
     }
 
-    fn note_loop(&mut self, start: u32, lid: u16) {
+    pub(super) fn note_loop(&mut self, start: u32, lid: u16) {
         self.watch.count += 1;
         if self.watch.found.len() < KEPT {
             let mut switches = vec![start];
@@ -164,7 +171,7 @@ impl World {
     }
 
     /// The switch at the other end of a cable that data may cross.
-    fn switch_behind(&self, end: End) -> Option<u32> {
+    pub(super) fn switch_behind(&self, end: End) -> Option<u32> {
         // The nearer port first: while tables are filled at a bring-up it passes nothing, and the peer need not be fetched.
         if !self.passes_data(end) {
             return None;

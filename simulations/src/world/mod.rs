@@ -16,6 +16,7 @@ mod faults;
 mod forward;
 mod links;
 mod loops;
+mod loops_at_once;
 mod multicast;
 mod packet;
 mod partition;
@@ -44,7 +45,7 @@ use crate::device::{Answer, Device, Effect};
 
 pub use agent::{Agent, AgentId, AgentOutput, PortEvent};
 pub use check::{Finding, Verdict};
-pub use config::Config;
+pub use config::{Config, LoopWatch};
 pub use loops::ForwardingLoop;
 pub use packet::Packet;
 pub use queue::Action;
@@ -310,6 +311,9 @@ impl World {
     fn ask_sma(&mut self, at: End, packet: &Packet) -> Option<Answer> {
         let mut effects = std::mem::take(&mut self.effects);
         let request = Smp::from_mad(packet.mad);
+        if request.header.method() == Method::SET && changes_entries(request.header.attribute_id.get()) {
+            self.check_new_links();
+        }
         self.stats.count_answered(&packet.mad.header);
         let device = &mut self.devices[at.node as usize];
         let answer = device.subnet_management(at.port, &request, self.now, &mut effects);
@@ -398,6 +402,16 @@ impl World {
             self.queue.push(when, Event::Arrive { at, packet: Box::new(packet) });
         }
     }
+}
+
+/// Whether a Set of an attribute may change where a switch sends a LID.
+const fn changes_entries(attribute: u16) -> bool {
+    matches!(
+        attribute,
+        ids::sm::LINEAR_FORWARDING_TABLE
+            | ids::sm::SWITCH_INFO
+            | ids::vendor::ADAPTIVE_ROUTING_LINEAR_FORWARDING_TABLE
+    )
 }
 
 /// Whether a MAD is one that a device's subnet management agent takes, and no subnet manager on it.

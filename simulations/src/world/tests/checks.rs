@@ -63,7 +63,23 @@ fn a_credit_loop_in_the_switches_is_found() {
 
 #[test]
 fn a_link_that_comes_up_can_close_a_loop_and_is_caught() {
+    for watch in [LoopWatch::EachChange, LoopWatch::Batches] {
+        let mut world = loop_closed_by_a_link(watch);
+        // Batches are looked at before anything that could end the loop.
+        assert_eq!(world.loops().1 > 0, watch == LoopWatch::EachChange);
+        assert!(world.check().loops > 0);
+        let leaf = world.find_name("S1_0").unwrap();
+        world.unlink(End::new(leaf, 2));
+        let (loops, count) = world.loops();
+        assert!(count > 0 && loops[0].lid == 2 && loops[0].switches.len() == 2, "{loops:?}");
+        assert_eq!(world.check().loops, count);
+    }
+}
+
+/// A leaf and a spine that point at each other for LID 2, and are told to raise the link between them.
+fn loop_closed_by_a_link(watch: LoopWatch) -> World {
     let mut world = world(&Topology::tree(2, 2, 1));
+    world.config_mut().watch_loops = watch;
     configure(&mut world, 1);
     let (leaf, spine) = (world.find_name("S1_0").unwrap(), world.find_name("S2_0").unwrap());
     let end = End::new(leaf, 2);
@@ -85,5 +101,5 @@ fn a_link_that_comes_up_can_close_a_loop_and_is_caught() {
         assert!(info.encode(&mut smp.data));
         assert_eq!(ask(&mut world, agent, smp, Address::DIRECTED).len(), 1);
     }
-    assert!(world.loops().1 > 0);
+    world
 }
