@@ -52,11 +52,19 @@ const fn is_request(key: &TransferKey, phase: &Phase) -> bool {
     !key.ours && matches!(phase, Phase::Receiving(_))
 }
 
+/// A transfer, and for when its timer is set. Handing out a segment puts the deadline off and leaves the timer: it is set
+/// anew when it goes off too early.
+#[derive(Debug)]
+struct Transfer {
+    phase: Phase,
+    timer: Timestamp,
+}
+
 /// The engine; see the [module](super).
 #[derive(Debug)]
 pub struct Rmpp {
     config: RmppConfig,
-    transfers: BTreeMap<TransferKey, Phase>,
+    transfers: BTreeMap<TransferKey, Transfer>,
     timers: BTreeSet<(Timestamp, TransferKey)>,
     /// Transfers in [`Phase::Received`], the first to be forgotten when there is no room.
     lingering: BTreeSet<(Timestamp, TransferKey)>,
@@ -111,7 +119,7 @@ impl Rmpp {
     ) -> Result<TransferKey, SendError> {
         let layout = Layout::of(head.header.mgmt_class()).ok_or(SendError::Class(head.header.mgmt_class))?;
         let key = TransferKey::of_sent(&address, head);
-        if let Some(Phase::Sending { sender, .. }) = self.transfers.get(&key) {
+        if let Some(Phase::Sending { sender, .. }) = self.phase(&key) {
             if sender.is_for(head, &data) {
                 self.begin_again(key, now);
                 return Err(SendError::UnderWay);
@@ -124,7 +132,7 @@ impl Rmpp {
                 failure: Failure::ByUs(RmppStatus::UNSPECIFIED),
             });
         }
-        if !matches!(self.transfers.get(&key), None | Some(Phase::Received { .. })) {
+        if !matches!(self.phase(&key), None | Some(Phase::Received { .. })) {
             return Err(SendError::UnderWay);
         }
         let bytes = data.len();
@@ -150,7 +158,7 @@ impl Rmpp {
 
     /// A peer repeats its request: the answer's first segment seems to be lost.
     fn begin_again(&mut self, key: TransferKey, now: Timestamp) {
-        if let Some(Phase::Sending { .. }) = self.transfers.get(&key)
+        if let Some(Phase::Sending { .. }) = self.phase(&key)
             && let Some(Phase::Sending { mut sender, request_ack }) = self.take(&key)
         {
             sender.begin_again(now);
@@ -170,7 +178,7 @@ impl Rmpp {
         until: Timestamp,
     ) -> Result<TransferKey, SendError> {
         let key = TransferKey::of_sent(address, request);
-        match self.transfers.get(&key) {
+        match self.phase(&key) {
             None | Some(Phase::Received { .. } | Phase::Expecting { turn: None, .. }) => {}
             Some(_) => return Err(SendError::UnderWay),
         }
@@ -221,14 +229,18 @@ impl Rmpp {
             return Some(datagram);
         }
         while let Some(key) = self.ready.pop_front() {
-            let Some(Phase::Sending { .. }) = self.transfers.get(&key) else { continue };
-            let Some(Phase::Sending { mut sender, request_ack }) = self.take(&key) else { continue };
-            sender.is_queued = false;
+            let Some(Transfer { phase: Phase::Sending { sender, .. }, timer }) = self.transfers.get_mut(&key)
+            else {
+                continue;
+            };
             let segment = sender.poll(now);
-            let address = sender.address;
-            self.put(key, Phase::Sending { sender, request_ack });
+            debug_assert!(sender.deadline() >= *timer, "a segment puts the deadline off");
+            sender.is_queued = sender.is_ready();
+            if sender.is_queued {
+                self.ready.push_back(key);
+            }
             if let Some(mad) = segment {
-                return Some(Datagram { address, mad });
+                return Some(Datagram { address: sender.address, mad });
             }
         }
         None
@@ -239,7 +251,7 @@ impl Rmpp {
         self.events.pop_front()
     }
 
-    /// When [`Self::expired`] is to be called.
+    /// When [`Self::expired`] is to be called. It may then have nothing to do yet.
     pub fn deadline(&self) -> Option<Timestamp> {
         self.timers.first().map(|(at, _)| *at)
     }
@@ -250,6 +262,7 @@ impl Rmpp {
             && at <= now
         {
             match self.take(&key) {
+                Some(phase) if phase.deadline() > now => self.put(key, phase),
                 None | Some(Phase::Expecting { .. } | Phase::Received { .. }) => {}
                 Some(Phase::Receiving(mut receiver)) => {
                     let taken = receiver.on_deadline(&self.config, now);
@@ -274,7 +287,11 @@ impl Rmpp {
 
     /// Whether a message is coming in with this key.
     pub fn is_receiving(&self, key: &TransferKey) -> bool {
-        matches!(self.transfers.get(key), Some(Phase::Receiving(_)))
+        matches!(self.phase(key), Some(Phase::Receiving(_)))
+    }
+
+    fn phase(&self, key: &TransferKey) -> Option<&Phase> {
+        self.transfers.get(key).map(|transfer| &transfer.phase)
     }
 
     /// Transfers that are known, remembered ones included.
@@ -367,7 +384,7 @@ impl Rmpp {
     fn after_segment(
         &mut self,
         key: TransferKey,
-        receiver: Box<Receiver>,
+        mut receiver: Box<Receiver>,
         taken: Result<Taken, RmppStatus>,
         now: Timestamp,
     ) {
@@ -378,7 +395,8 @@ impl Rmpp {
             }
             Ok(Taken::Quiet) => self.put(key, Phase::Receiving(receiver)),
             Ok(Taken::Ack) => {
-                self.push_control(receiver.address, receiver.ack());
+                let ack = receiver.ack();
+                self.push_control(receiver.address, ack);
                 self.put(key, Phase::Receiving(receiver));
             }
             Ok(Taken::Whole) => {
@@ -491,7 +509,7 @@ impl Rmpp {
     }
 
     fn take(&mut self, key: &TransferKey) -> Option<Phase> {
-        let phase = self.transfers.remove(key)?;
+        let Transfer { phase, timer } = self.transfers.remove(key)?;
         self.bytes -= phase.bytes();
         if is_request(key, &phase)
             && let Some(open) = self.requests.get_mut(&key.peer.lid)
@@ -501,7 +519,7 @@ impl Rmpp {
                 self.requests.remove(&key.peer.lid);
             }
         }
-        let timer = (phase.deadline(), *key);
+        let timer = (timer, *key);
         self.timers.remove(&timer);
         self.lingering.remove(&timer);
         Some(phase)
@@ -525,6 +543,6 @@ impl Rmpp {
             }
             Phase::Sending { .. } | Phase::Receiving(_) | Phase::Expecting { .. } => {}
         }
-        self.transfers.insert(key, phase);
+        self.transfers.insert(key, Transfer { phase, timer: timer.0 });
     }
 }

@@ -15,8 +15,8 @@
 //! - A transfer is known by peer, class and transaction ID, and by which side began the transaction ([`TransferKey`]).
 //! - **Sending**: the first window is one segment; each acknowledgement says how far to go on. What is not acknowledged in
 //!   time is sent again from the first missing segment on; after too many tries the peer gets an ABORT.
-//! - **Receiving**: segments may come in any order within the window. An acknowledgement is sent at the end of a window,
-//!   at the first gap in it, and for a repeated segment where the sender must have missed one. Memory grows
+//! - **Receiving**: segments may come in any order within the window. An acknowledgement is sent in the middle of a window,
+//!   so that a sender who is quick enough never stops, at the first gap in it, and for a repeated segment where the sender must have missed one. Memory grows
 //!   with what came, never with what a length field promises.
 //! - **Two-sided transfers** (a request in segments: SubnAdmGetMulti; B51): when the request is complete, its sender turns
 //!   the direction with an acknowledgement of segment 0 that carries the window for the answer. The answer waits for

@@ -24,6 +24,8 @@ pub(super) struct Receiver {
     /// Segments beyond a gap; at most a window.
     early: BTreeMap<u32, Mad>,
     window_last: u32,
+    /// What was acknowledged last.
+    told: (u32, u32),
     /// Number of the last segment, once it has come.
     last: Option<u32>,
     /// Reports of a gap after segment `.0`. The second one is what the sender sees as repeated, and takes for a loss.
@@ -64,6 +66,7 @@ impl Receiver {
             received: 0,
             early: BTreeMap::new(),
             window_last: window_last.max(1),
+            told: (0, 0),
             last: None,
             gap_reports: (0, 0),
             timeout: config.response_timeout,
@@ -126,7 +129,8 @@ impl Receiver {
             self.window_last = self.window_last.max(self.received);
             return Ok(Taken::Whole);
         }
-        if self.received == self.window_last {
+        // In the middle of a window, so that the sender need not stop at its end.
+        if self.window_last - self.received <= config.window / 2 {
             self.window_last = self.received.saturating_add(config.window.max(1));
             return Ok(Taken::Ack);
         }
@@ -142,7 +146,9 @@ impl Receiver {
             self.gap_reports = (self.received, 0);
         }
         self.gap_reports.1 = self.gap_reports.1.saturating_add(1);
-        self.gap_reports.1 <= 2
+        // What was said of the segment before the gap counts as the first report.
+        let told = self.gap_reports.1 == 1 && self.told == (self.received, self.window_last);
+        self.gap_reports.1 <= 2 && !told
     }
 
     /// Joins the segments that follow without a gap.
@@ -178,7 +184,8 @@ impl Receiver {
     }
 
     /// The acknowledgement of what has come.
-    pub(super) fn ack(&self) -> Mad {
+    pub(super) fn ack(&mut self) -> Mad {
+        self.told = (self.received, self.window_last);
         segment::ack(&self.head, self.received, self.window_last)
     }
 
