@@ -2,15 +2,15 @@
 //! sleeping thread is woken, which costs some ten microseconds on each side. Whatever is seen, the C library's `poll` gives the
 //! result: its descriptors are true by themselves.
 //!
-//! Cost: a `poll` that finds nothing keeps its processor busy for as long as [`Patience`] says; one without a descriptor of ours
-//! does not.
+//! Cost: a `poll` that finds nothing keeps its processor busy for as long as [`Patience`] says, where no other thread wants it;
+//! one without a descriptor of ours does not.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use rsm_preload_protocol::patience::Patience;
+use rsm_preload_protocol::patience::{Patience, pass};
 
 use crate::descriptors::{self, Session};
 
@@ -30,9 +30,9 @@ pub fn something_comes(descriptors: impl Iterator<Item = RawFd>, limit: Duration
     if rings().next().is_none() {
         return false;
     }
-    let patience = Patience(PATIENCE.load(Ordering::Relaxed));
+    let mut patience = Patience(PATIENCE.load(Ordering::Relaxed));
     let limit = limit.min(patience.limit());
-    let start = Instant::now();
+    let (start, mut longest) = (Instant::now(), Duration::ZERO);
     let seen = loop {
         if (0..LOOKS).any(|_| {
             std::hint::spin_loop();
@@ -43,8 +43,10 @@ pub fn something_comes(descriptors: impl Iterator<Item = RawFd>, limit: Duration
         if start.elapsed() >= limit {
             break false;
         }
+        longest = longest.max(pass());
     };
-    PATIENCE.store(patience.after(seen).0, Ordering::Relaxed);
+    patience = patience.after(seen).after_pass(longest);
+    PATIENCE.store(patience.0, Ordering::Relaxed);
     seen
 }
 

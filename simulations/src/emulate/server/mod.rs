@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use mad::types::Timestamp;
 use rsm_preload_protocol::SOCKET_NAME;
-use rsm_preload_protocol::patience::Patience;
+use rsm_preload_protocol::patience::{Patience, pass};
 use rsm_preload_protocol::socket::connect_to;
 use rustc_hash::FxHashMap;
 use rustix::buffer::spare_capacity;
@@ -176,6 +176,8 @@ struct Pace {
     patience: Patience,
     /// Since the last work.
     slept: bool,
+    /// The longest time since the last work for which another thread had the processor.
+    passed: Duration,
     rounds: u32,
 }
 
@@ -186,6 +188,7 @@ impl Pace {
             last_event: Instant::now(),
             patience: Patience::default(),
             slept: false,
+            passed: Duration::ZERO,
             rounds: 0,
         }
     }
@@ -301,9 +304,12 @@ impl Server {
             }
         }
         if busy || !pace.events.is_empty() {
-            pace.patience = pace.patience.after(!pace.slept);
+            pace.patience = pace.patience.after(!pace.slept).after_pass(pace.passed);
             pace.slept = false;
+            pace.passed = Duration::ZERO;
             pace.last_event = Instant::now();
+        } else if awake {
+            pace.passed = pace.passed.max(pass());
         }
         self.turn(&pace.events);
         Ok(())
