@@ -42,7 +42,7 @@ fn every_scenario_file_holds() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Issue 5: 2,016 hosts join three groups and the broadcast group within a second while a switch reboots.
+/// 2,016 hosts join three groups and the broadcast group within a second while a switch reboots.
 #[test]
 fn b38_two_thousand_hosts_join_within_a_second_while_a_switch_reboots() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/large/job-start.toml");
@@ -79,7 +79,7 @@ fn drawn_scenarios_hold() {
     drawn(random, SEEDS);
 }
 
-/// Issue 6: whatever becomes of managers and their cables, each connected part has one master in the end, no other port has
+/// Whatever becomes of managers and their cables, each connected part has one master in the end, no other port has
 /// changed its LID, and nothing that was acknowledged is lost.
 #[test]
 fn drawn_failures_of_managers_hold() {
