@@ -6,6 +6,7 @@ use crate::emulator::Emulator;
 use crate::fabric::bring_up;
 use crate::harness::{Harness, on_both};
 use crate::net::Net;
+use crate::program::wait_until;
 
 on_both!(tables_come_whole);
 
@@ -58,6 +59,77 @@ fn the_same_records_as_saquery_of_both_managers() {
     kinds_agree(&emulator, "rsm");
     let keys = emulator.run("H1", RSM, &["query", "pkey", "--sm-key", "0x1", "--json"]).ok();
     assert!(keys.contains("P_KeyTable") && keys.contains("ffff"), "{keys}");
+}
+
+/// Kinds whose records name a node by its LID, and the field that does.
+const OF_NODES: [(&str, &str); 9] = [
+    ("node", "LID"),
+    ("port", "LID"),
+    ("link", "FromLID"),
+    ("switch", "LID"),
+    ("lft", "LID"),
+    ("mft", "LID"),
+    ("slvl", "LID"),
+    ("vlarb", "LID"),
+    ("guids", "LID"),
+];
+
+/// Every kind that hosts registered something of, and every way to name a node. What a client that is killed had joined and
+/// registered stays.
+#[test]
+fn registrations_and_filters() {
+    let emulator = Emulator::start(Net::own("two-switches.net"));
+    let _running = bring_up(&emulator, "H0", &[]);
+    let ask = |args: &[&str]| {
+        let said = emulator.run("H1", RSM, &[&["query"][..], args, &["--json"]].concat()).ok();
+        serde_json::from_str::<Value>(&said).expect("JSON")
+    };
+    let count = |args: &[&str]| ask(args).as_array().map_or(0, Vec::len);
+    let storm = |work| emulator.spawn("H2", RSM, &["load", work, "--window=64", "--seconds=600"]);
+    let (joins, services) = (storm("join"), storm("service"));
+    wait_until("groups and services are registered", || count(&["mft"]) > 0 && count(&["service"]) > 0);
+    joins.signal("KILL");
+    services.signal("KILL");
+    drop((joins, services));
+    // What was under way when they ended may still be programmed.
+    let marks = [
+        ("mcast", &["-g"][..], "MCMemberRecord group dump"),
+        ("mft", &["MFTR"], "MFT Record dump"),
+        ("service", &["SR"], "ServiceRecord dump"),
+        ("slvl", &["SL2VL"], "SL2VLTableRecord dump"),
+        ("vlarb", &["VLAR"], "VLArbTableRecord dump"),
+        ("guids", &["GIR"], "GUIDInfo Record dump"),
+        ("inform", &["IIR"], "InformInfoRecord dump"),
+    ];
+    for (kind, args, mark) in marks {
+        wait_until(kind, || {
+            let theirs = emulator.run("H1", "saquery", args).ok().matches(mark).count();
+            theirs == count(&[kind]) && (theirs > 0 || kind == "inform")
+        });
+    }
+    let services = ask(&["service"]);
+    let name = services[0]["ServiceName"].as_str().expect("a name");
+    let named = ask(&["service", "--name", name]);
+    assert!(
+        named
+            .as_array()
+            .is_some_and(|named| !named.is_empty() && named.len() <= services.as_array().map_or(0, Vec::len))
+    );
+    let group = ask(&["mcast"])[0]["MGID"].as_str().expect("an MGID").to_owned();
+    assert_eq!(count(&["mcast", "--mgid", &group]), 1);
+    for (kind, field) in OF_NODES {
+        for node in ["S0", "H3"] {
+            let own = &ask(&["node", "--name", node])[0];
+            let (lid, guid) = (own["LID"].to_string(), own["NodeGUID"].as_str().expect("a GUID"));
+            let named = ask(&[kind, "--name", node]);
+            assert_eq!(ask(&[kind, "--lid", &lid]), named, "{kind} {node}");
+            assert_eq!(ask(&[kind, "--guid", guid]), named, "{kind} {node}");
+            let records = named.as_array().expect("records");
+            assert!(records.iter().all(|record| record[field] == own["LID"]), "{kind} {node}: {named}");
+            let of_switches = ["switch", "lft", "mft"].contains(&kind);
+            assert_eq!(records.is_empty(), of_switches && node == "H3", "{kind} {node}: {named}");
+        }
+    }
 }
 
 /// Whole tables by RMPP of our own, where ibsim's preload library cuts those of others.

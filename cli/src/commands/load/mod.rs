@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use mad::rmpp::RmppConfig;
 use mad::sa_client::SaClientConfig;
 use mad::transport::Address;
 use mad::transport::umad::{AgentSpec, OpenOptions, Registration, Selected, UmadTransport};
@@ -21,7 +22,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use sm_core::config::DeviceConfig;
 
-use super::query::Asker;
+use super::query::{Asker, whole_tables};
 use crate::args::Load;
 use crate::failure::{Failure, Outcome};
 use crate::{host, out};
@@ -38,6 +39,7 @@ pub(super) fn run(args: &Load) -> Outcome {
         window: args.window.into(),
         timeout: Duration::from_millis(args.timeout.into()),
         retries: args.retries,
+        rmpp: RmppConfig { max_bytes: 2 << 30, ..whole_tables() },
         ..SaClientConfig::default()
     };
     let transports: Vec<_> = (0..args.clients).map(|_| open(&selected)).collect::<Outcome<_>>()?;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use mad::rmpp::RmppConfig;
 use mad::sa_client::{Answer, Query, QueryError, SaClient, SaClientConfig};
 use mad::transport::{Address, Transport};
 use mad::types::{Lid, Timestamp};
@@ -11,6 +12,11 @@ use mad::wire::{Attribute, Method, Status};
 
 use crate::args::NodeChoice;
 use crate::failure::{Failure, Outcome, complain};
+
+/// Room for the longest tables: all paths of 4,000 ports are a gigabyte. One acknowledgement for 32 segments.
+pub(in crate::commands) fn whole_tables() -> RmppConfig {
+    RmppConfig { window: 64, max_message: 1 << 30, max_bytes: 1 << 30, ..RmppConfig::default() }
+}
 
 /// Asks subnet administration through a device.
 pub(in crate::commands) struct Asker {
@@ -23,7 +29,8 @@ pub(in crate::commands) struct Asker {
 
 impl Asker {
     pub(in crate::commands) fn new(transport: Box<dyn Transport>, address: Address, sm_key: u64) -> Self {
-        let client = SaClient::new(SaClientConfig::default(), std::process::id());
+        let config = SaClientConfig { rmpp: whole_tables(), ..SaClientConfig::default() };
+        let client = SaClient::new(config, std::process::id());
         Self { transport, address, sm_key, client, start: Instant::now() }
     }
 

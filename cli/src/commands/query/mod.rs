@@ -17,7 +17,7 @@ use crate::args::{Query, QueryKind};
 use crate::failure::Outcome;
 use crate::{host, out};
 
-pub(super) use ask::Asker;
+pub(super) use ask::{Asker, whole_tables};
 use show::{Form, show};
 
 pub(super) fn run(args: &Query) -> Outcome {
