@@ -2,7 +2,7 @@
 //!
 //! | thread | does | hands on by |
 //! | --- | --- | --- |
-//! | receiver | reads the device, sorts datagrams | a channel to `sm`, one to `sa` |
+//! | receiver | reads the device, sorts datagrams; answers queries that take no time, where `sa` is idle | a channel to `sm`, one to `sa` |
 //! | sm (the caller's) | runs [`Sm`](crate::sm::Sm), sends | snapshots swapped in at once |
 //! | planner | one `plan::plan` at a time | a channel back to `sm` |
 //! | sa | answers queries from the last snapshot | straight to the transport |
@@ -19,6 +19,7 @@ mod keeper;
 mod log;
 mod mirroring;
 mod perform;
+mod priority;
 mod receiver;
 mod run;
 mod sa;

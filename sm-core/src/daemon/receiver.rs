@@ -1,7 +1,7 @@
 //! The thread that reads the device.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ use mad::wire::MgmtClass;
 use mad::wire::vendor::mirror;
 
 use super::DaemonError;
+use super::priority::run_before_others;
+use super::sa::{AtOnce, Desk};
 
 /// Datagrams handed on at once: under load one wake-up of the other thread serves them all.
 const BATCH: usize = 64;
@@ -27,6 +29,7 @@ pub(super) struct ReceiverThread {
     transport: Arc<dyn Transport>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+    desk: Arc<OnceLock<Arc<Desk>>>,
     /// Subnet management, as many at a time as lay ready.
     pub(super) smps: Receiver<Result<Vec<Received>, TransportError>>,
     /// Subnet administration, the same way.
@@ -41,19 +44,27 @@ impl ReceiverThread {
         let (queries_in, queries) = bounded(SA_QUEUE);
         let (mirror_in, mirror) = bounded(MIRROR_QUEUE);
         let stop = Arc::new(AtomicBool::new(false));
+        let desk = Arc::new(OnceLock::new());
         let work = Work {
             transport: Arc::clone(transport),
             stop: Arc::clone(&stop),
             smps: smps_in,
             queries: queries_in,
             mirror: mirror_in,
+            desk: Arc::clone(&desk),
             dropped: 0,
         };
         let thread = std::thread::Builder::new()
             .name("receiver".into())
             .spawn(move || work.run())
             .map_err(DaemonError::Thread)?;
-        Ok(Self { transport: Arc::clone(transport), stop, thread: Some(thread), smps, queries, mirror })
+        let transport = Arc::clone(transport);
+        Ok(Self { transport, stop, thread: Some(thread), desk, smps, queries, mirror })
+    }
+
+    /// From now on queries that take no time are answered in this thread.
+    pub(super) fn serve_at(&self, desk: Arc<Desk>) {
+        let _ = self.desk.set(desk); // it is told once
     }
 }
 
@@ -78,12 +89,15 @@ struct Work {
     smps: Sender<Result<Vec<Received>, TransportError>>,
     queries: Sender<Vec<Datagram>>,
     mirror: Sender<Datagram>,
+    /// Where queries are answered, once there is such a place.
+    desk: Arc<OnceLock<Arc<Desk>>>,
     /// Queries dropped since the channel was full.
     dropped: u64,
 }
 
 impl Work {
     fn run(mut self) {
+        run_before_others();
         while !self.stop.load(Ordering::Acquire) {
             let Err(error) = self.take_in() else { continue };
             let closed = matches!(error, TransportError::Closed);
@@ -118,6 +132,14 @@ impl Work {
     fn hand_on(&mut self, queries: Vec<Datagram>) {
         if queries.is_empty() {
             return;
+        }
+        match self.desk.get().map_or(AtOnce::NotTaken, |desk| desk.serve_at_once(&queries)) {
+            AtOnce::NotTaken => {}
+            AtOnce::Done => return,
+            AtOnce::GoOn => {
+                let _ = self.queries.try_send(Vec::new()); // full: the thread is awake
+                return;
+            }
         }
         if let Err(TrySendError::Full(queries)) = self.queries.try_send(queries) {
             let before = self.dropped;

@@ -109,7 +109,8 @@ impl<'a> Daemon<'a> {
             epoch: epoch(start),
             start,
         };
-        let sa = SaThread::start(&setup.transport, channels, &snapshot, setup.sa)?;
+        let (sa, desk) = SaThread::start(&setup.transport, channels, &snapshot, setup.sa)?;
+        receiver.serve_at(desk);
         let (inputs_in, inputs) = bounded::<Box<PlanInput>>(1);
         let (plans_in, plans) = bounded(1);
         let planner = std::thread::Builder::new()

@@ -1,8 +1,8 @@
-//! The thread that answers subnet administration from the last snapshot.
+//! The thread that answers subnet administration from the last snapshot, and the place where it works.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,9 +17,10 @@ use super::DaemonError;
 use super::keeper::Job;
 use super::log::Counters;
 use super::perform::Standing;
+use super::priority::run_before_others;
 use super::sa_workers::Workers;
 use super::unwritten::Unwritten;
-use crate::sa::{Figures, Server, ServerConfig, Wish};
+use crate::sa::{Figures, Server, ServerConfig, Wish, is_light};
 use crate::snapshot::Snapshot;
 use crate::store::{Entries, Epoch};
 
@@ -27,6 +28,10 @@ use crate::store::{Entries, Epoch};
 const TAKEN_IN: usize = 64;
 /// Answers sent before queries are taken in again.
 const BATCH: usize = 256;
+/// Queries that the receiver answers itself, and what it sends then: as much as keeps it from the device for some ten
+/// microseconds. An acknowledgement of a table's window sends the next one.
+const AT_ONCE: usize = 16;
+const AT_ONCE_ANSWERS: usize = 128;
 const TURN: Duration = Duration::from_millis(200);
 /// How long answers are sent after the last query was taken in.
 const END: Duration = Duration::from_secs(1);
@@ -69,20 +74,21 @@ impl SaThread {
         channels: Channels,
         snapshot: &Arc<ArcSwapOption<Snapshot>>,
         config: ServerConfig,
-    ) -> Result<Self, DaemonError> {
+    ) -> Result<(Self, Arc<Desk>), DaemonError> {
         let stop = Arc::new(AtomicBool::new(false));
-        let work = Work {
+        let desk = Arc::new(Desk {
             transport: Arc::clone(transport),
             channels,
             snapshot: Arc::clone(snapshot),
-            stop: Arc::clone(&stop),
             workers: Workers::start(config.workers)?,
-        };
+            state: Mutex::new(State::new(Server::new(config))),
+        });
+        let (of_thread, until) = (Arc::clone(&desk), Arc::clone(&stop));
         let thread = std::thread::Builder::new()
             .name("sa".into())
-            .spawn(move || work.run(Server::new(config)))
+            .spawn(move || of_thread.run(&until))
             .map_err(DaemonError::Thread)?;
-        Ok(Self { stop, thread: Some(thread) })
+        Ok((Self { stop, thread: Some(thread) }, desk))
     }
 }
 
@@ -106,15 +112,55 @@ struct Told {
     unread: BTreeSet<Guid>,
 }
 
-struct Work {
+/// What is at work here: of one thread at a time.
+struct State {
+    server: Server,
+    told: Told,
+    unwritten: Unwritten,
+    counters: Counters,
+    figures_at: Timestamp,
+    /// Whether answers wait that can be sent at once.
+    more: bool,
+    /// Until when the thread sleeps if nothing comes.
+    sleeps_until: Timestamp,
+}
+
+impl State {
+    fn new(server: Server) -> Self {
+        Self {
+            server,
+            told: Told::default(),
+            unwritten: Unwritten::default(),
+            counters: Counters::default(),
+            figures_at: Timestamp::ZERO,
+            more: false,
+            sleeps_until: Timestamp::ZERO,
+        }
+    }
+}
+
+/// Subnet administration with all that it needs: the thread `sa` works here, and the receiver where there is little to do,
+/// for waking another thread costs more than most answers.
+pub(super) struct Desk {
     transport: Arc<dyn Transport>,
     channels: Channels,
     snapshot: Arc<ArcSwapOption<Snapshot>>,
-    stop: Arc<AtomicBool>,
     workers: Workers,
+    state: Mutex<State>,
 }
 
-impl Work {
+/// What came of [`Desk::serve_at_once`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AtOnce {
+    /// The queries were not taken: they go to the thread.
+    NotTaken,
+    /// All is answered.
+    Done,
+    /// The queries were taken, and the thread has to go on.
+    GoOn,
+}
+
+impl Desk {
     fn now(&self) -> Timestamp {
         Timestamp::from_start(self.channels.start.elapsed())
     }
@@ -123,52 +169,109 @@ impl Work {
         self.channels.standing.leads(self.now())
     }
 
-    fn run(self, mut server: Server) {
-        let (mut told, mut more, mut unwritten) = (Told::default(), false, Unwritten::default());
-        let (mut counters, mut figures_at) = (Counters::default(), Timestamp::ZERO);
-        while !self.stop.load(Ordering::Acquire) {
-            let idle = server.deadline().map_or(TURN, |at| (at - self.now()).min(TURN));
-            let wait =
-                if more { Duration::ZERO } else { unwritten.patience().map_or(idle, |at| at.min(idle)) };
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers queries that take no time, in the caller's thread, when nobody is at work here and nothing waits: the bounds and
+    /// turns of those who ask are as if the thread had taken them. Never waits.
+    pub(super) fn serve_at_once(&self, queries: &[Datagram]) -> AtOnce {
+        let light = queries.len() <= AT_ONCE && queries.iter().all(is_light);
+        if !light || !self.channels.queries.is_empty() || !self.channels.restores.is_empty() {
+            return AtOnce::NotTaken;
+        }
+        let picture = self.snapshot.load();
+        let (Ok(mut state), Some(snapshot)) = (self.state.try_lock(), &*picture) else {
+            return AtOnce::NotTaken;
+        };
+        let state = &mut *state;
+        if state.more || !state.server.is_idle_with(snapshot) {
+            return AtOnce::NotTaken;
+        }
+        let now = self.now();
+        for query in queries {
+            state.server.receive(query, snapshot, now);
+        }
+        let mut answers = Vec::with_capacity(queries.len());
+        while answers.len() < AT_ONCE_ANSWERS
+            && let Some(answer) = state.server.poll_send(now)
+        {
+            answers.push(answer);
+        }
+        state.more = answers.len() == AT_ONCE_ANSWERS;
+        let unwritten = state.unwritten.len();
+        self.send_all(&state.unwritten.keep(answers, Vec::new(), &self.channels.keeper, self.leads()));
+        self.channels.standing.note_queued(state.server.queued() + state.unwritten.len(), now);
+        let earlier = state.server.deadline().is_some_and(|at| at < state.sleeps_until);
+        let goes_on = state.more || earlier || state.unwritten.len() > unwritten;
+        if goes_on { AtOnce::GoOn } else { AtOnce::Done }
+    }
+
+    fn run(&self, stop: &AtomicBool) {
+        run_before_others();
+        while !stop.load(Ordering::Acquire) {
+            let (wait, written) = self.prepare_to_sleep();
+            let (mut batch, mut computed) = (None, None);
             select! {
-                recv(unwritten.next(self.leads())) -> _ => {}
-                recv(self.channels.queries) -> batch => match batch {
-                    Ok(batch) => self.take(&mut server, &batch),
+                recv(written) -> _ => {}
+                recv(self.channels.queries) -> queries => match queries {
+                    Ok(queries) => batch = Some(queries),
                     Err(_) => break,
                 },
-                recv(self.workers.done) -> done => if let Ok((request, answer)) = done {
-                    server.computed(&request, answer, self.now());
-                },
+                recv(self.workers.done) -> done => computed = done.ok(),
                 default(wait) => {}
             }
-            for batch in self.channels.queries.try_iter().take(TAKEN_IN) {
-                self.take(&mut server, &batch);
+            let state = &mut *self.state();
+            for batch in batch.into_iter().chain(self.channels.queries.try_iter().take(TAKEN_IN)) {
+                self.take(&mut state.server, &batch);
             }
-            for (request, answer) in self.workers.done.try_iter() {
-                server.computed(&request, answer, self.now());
+            for (request, answer) in computed.into_iter().chain(self.workers.done.try_iter()) {
+                state.server.computed(&request, answer, self.now());
             }
-            if let Some(snapshot) = self.picture(&mut server) {
-                server.set_snapshot(&snapshot, self.now());
-            }
-            server.set_act_count(self.channels.standing.act_count.load(Ordering::Relaxed));
-            for notice in self.channels.notices.try_iter().take(BATCH) {
-                server.notice(&notice);
-            }
-            while let Some(job) = server.poll_heavy(self.now()) {
-                let _ = self.workers.jobs.send(job);
-            }
-            self.send_all(&unwritten.take_written(self.leads()));
-            more = self.send(&mut server, &mut unwritten);
-            self.channels.standing.note_queued(server.queued() + unwritten.len(), self.now());
-            self.wish(&mut server, &mut told);
-            counters.tell_sometimes(&server, self.now());
-            if self.now() >= figures_at {
-                figures_at = self.now() + FIGURES;
-                let _ = self.channels.figures.try_send(server.figures());
-            }
+            self.turn(state);
         }
-        self.finish(&mut server, &mut unwritten);
-        counters.tell(&server);
+        let state = &mut *self.state();
+        self.finish(&mut state.server, &mut state.unwritten);
+        state.counters.tell(&state.server);
+    }
+
+    /// How long to sleep at most, and what tells that something was written.
+    fn prepare_to_sleep(&self) -> (Duration, Receiver<()>) {
+        let state = &mut *self.state();
+        let now = self.now();
+        let idle = state.server.deadline().map_or(TURN, |at| (at - now).min(TURN));
+        let wait = if state.more {
+            Duration::ZERO
+        } else {
+            state.unwritten.patience().map_or(idle, |at| at.min(idle))
+        };
+        state.sleeps_until = now + wait;
+        (wait, state.unwritten.next(self.leads()))
+    }
+
+    /// Everything that is to be done after something came or time has passed.
+    fn turn(&self, state: &mut State) {
+        let State { server, told, unwritten, .. } = state;
+        if let Some(snapshot) = self.picture(server) {
+            server.set_snapshot(&snapshot, self.now());
+        }
+        server.set_act_count(self.channels.standing.act_count.load(Ordering::Relaxed));
+        for notice in self.channels.notices.try_iter().take(BATCH) {
+            server.notice(&notice);
+        }
+        while let Some(job) = server.poll_heavy(self.now()) {
+            let _ = self.workers.jobs.send(job);
+        }
+        self.send_all(&unwritten.take_written(self.leads()));
+        let more = self.send(server, unwritten);
+        self.channels.standing.note_queued(server.queued() + unwritten.len(), self.now());
+        self.wish(server, told);
+        state.more = more;
+        state.counters.tell_sometimes(&state.server, self.now());
+        if self.now() >= state.figures_at {
+            state.figures_at = self.now() + FIGURES;
+            let _ = self.channels.figures.try_send(state.server.figures());
+        }
     }
 
     /// Nothing is taken in any more: what was, is answered, as far as [`END`] allows; long tables under way are left out.
@@ -250,3 +353,6 @@ impl Work {
         Some(snapshot)
     }
 }
+
+#[cfg(test)]
+mod tests;

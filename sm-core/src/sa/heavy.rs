@@ -1,9 +1,34 @@
 //! Requests whose answers are long tables of the snapshot: they are computed by other threads, so that a table of all paths
-//! doesn't keep anybody waiting who asks for one.
+//! doesn't keep anybody waiting who asks for one. And such whose answer takes about a microsecond, and changes nothing.
 
+use mad::transport::Datagram;
 use mad::wire::ids::sa;
+use mad::wire::rmpp::RmppType;
 use mad::wire::sa::{PathRecord, SaMad};
 use mad::wire::{Attribute, Method};
+
+/// Whether a datagram takes no more than a look at the snapshot, and a datagram or a window of segments to send: a path between
+/// two ports, a record of one LID, what belongs to a transfer under way.
+pub fn is_light(datagram: &Datagram) -> bool {
+    let mad = SaMad::from_mad(datagram.mad);
+    if mad.rmpp.is_active() {
+        return matches!(mad.rmpp.rmpp_type(), Some(RmppType::Ack | RmppType::Stop | RmppType::Abort));
+    }
+    let (method, mask) = (mad.header.method(), mad.component_mask.get());
+    match mad.header.attribute_id.get() {
+        sa::CLASS_PORT_INFO => method == Method::GET,
+        sa::PATH_RECORD => {
+            let from = mask & (PathRecord::SGID | PathRecord::SLID) != 0;
+            let to = mask & (PathRecord::DGID | PathRecord::DLID) != 0;
+            method == Method::GET && from && to
+        }
+        // Bit 0 is the LID.
+        sa::NODE_RECORD | sa::PORT_INFO_RECORD | sa::SWITCH_INFO_RECORD => {
+            method == Method::GET && mask & 1 != 0
+        }
+        _ => false,
+    }
+}
 
 /// Whether a request is answered from the snapshot alone, by a table that may be long.
 pub(super) fn is_heavy(mad: &SaMad) -> bool {

@@ -176,6 +176,13 @@ impl Server {
         self.waiting.len() + self.heavy.len() + self.computing.len()
     }
 
+    /// Whether it answers from this picture, and nobody waits for an answer that could be sent.
+    pub fn is_idle_with(&self, snapshot: &Arc<Snapshot>) -> bool {
+        self.waiting.len() == 0
+            && self.outgoing.is_empty()
+            && self.snapshot.as_ref().is_some_and(|own| Arc::ptr_eq(own, snapshot))
+    }
+
     /// What ports registered: groups, services, subscriptions.
     pub const fn registry(&self) -> &Registry {
         &self.registry
