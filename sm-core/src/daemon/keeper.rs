@@ -9,6 +9,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use mad::types::{Guid, Lid, Timestamp};
 
 use super::mirroring::Mirroring;
+use super::priority::run_before_others;
 use super::shared::Shared;
 use super::{DaemonError, Setup};
 use crate::apply::Quirks;
@@ -194,6 +195,7 @@ impl Work {
     }
 
     fn run(mut self, jobs: &Receiver<Job>) {
+        run_before_others(); // whoever registers waits for it
         let adopted = self.shared.as_ref().map_or_else(never, |shared| shared.adopted.clone());
         loop {
             let stores = self.book.stores.iter().filter_map(Outbox::deadline);
