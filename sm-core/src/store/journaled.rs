@@ -1,7 +1,8 @@
 //! The default store: a database ([`Embedded`]) with a journal before it (form in `journal`).
 //!
 //! A commit is one `write` at the end of the journal: it survives the end of the process at once. That it survives a power cut
-//! too is seen to by [`StateStore::settle`], once for all commits of a while, or with [`Sync::Each`] by each commit itself.
+//! too is seen to by [`StateStore::settle`], once for all commits of a while and in a thread of its own, so that nobody who
+//! registers waits for the disk, or with [`Sync::Each`] by each commit itself.
 //! When the journal is long, and at the end, what it says is written to the database in one transaction, and it begins
 //! anew; the database remembers the number of the last frame that it holds.
 //!
@@ -13,8 +14,10 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
 
 use super::entry::{Change, Entries, Key};
 use super::journal::{self, HEAD};
@@ -23,7 +26,7 @@ pub use crate::config::StateSync as Sync;
 
 const FILE: &str = "state.journal";
 /// Bytes of a journal that goes to the database.
-const LONG: u64 = 1 << 20;
+const LONG: u64 = 8 << 20;
 
 /// The state directory's store.
 #[derive(Debug)]
@@ -41,8 +44,10 @@ pub struct Journaled {
     sequence: u64,
     /// What it says, merged by key.
     pending: BTreeMap<Key, Option<Vec<u8>>>,
-    /// Whether a power cut may take what was committed.
+    /// Whether a power cut may take what was committed, and nobody sees to it.
     unsettled: bool,
+    /// Somebody does for what was committed before.
+    syncing: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl Journaled {
@@ -64,6 +69,7 @@ impl Journaled {
             sequence: 0,
             pending: BTreeMap::new(),
             unsettled: false,
+            syncing: None,
         };
         if lost && store.path.exists() {
             // Changes of what is not there any more.
@@ -150,12 +156,25 @@ impl StateStore for Journaled {
     }
 
     fn is_settled(&self) -> bool {
-        !self.unsettled
+        !self.unsettled && self.syncing.is_none()
     }
 
     fn settle(&mut self) -> Result<(), StoreError> {
+        if self.syncing.as_ref().is_some_and(|sync| !sync.is_finished()) {
+            return Ok(());
+        }
+        if let Some(sync) = self.syncing.take() {
+            let done = sync.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")));
+            if let Err(error) = done {
+                self.unsettled = true;
+                return Err(file::error(&self.path, "can't sync")(error));
+            }
+        }
         if let Some(file) = self.file.as_ref().filter(|_| self.unsettled) {
-            file.sync_data().map_err(file::error(&self.path, "can't sync"))?;
+            let begun = file
+                .try_clone()
+                .and_then(|file| thread::Builder::new().name("sync".into()).spawn(move || file.sync_data()));
+            self.syncing = Some(begun.map_err(file::error(&self.path, "can't sync"))?);
         }
         self.unsettled = false;
         Ok(())
@@ -199,4 +218,44 @@ pub(super) fn peek(dir: &Path) -> Result<Entries, StoreError> {
     let frames = new_frames(journal.as_deref(), folded);
     frames.flat_map(|(_, changes)| changes).for_each(|change| change.apply_to(&mut entries));
     Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::store::Kind;
+
+    fn change(n: u8) -> Vec<Change> {
+        vec![Change { key: Key::new(Kind::Lids, vec![n]), value: Some(vec![n]) }]
+    }
+
+    /// Settles until it is done.
+    fn settle(store: &mut Journaled) -> Result<(), StoreError> {
+        while !store.is_settled() {
+            store.settle()?;
+            thread::yield_now();
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_disk_that_takes_its_time_holds_up_no_commit() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut store, ..) = Journaled::open(dir.path(), Sync::Grouped).unwrap();
+        let (slow_disk, done) = channel::<io::Result<()>>();
+        store.syncing = Some(thread::spawn(move || done.recv().unwrap()));
+        for n in 0..9 {
+            store.commit(&change(n)).unwrap();
+            store.settle().unwrap();
+            assert!(!store.is_settled());
+        }
+        assert_eq!(peek(dir.path()).unwrap().len(), 9);
+        // What it fails to take is tried again, not forgotten.
+        slow_disk.send(Err(io::Error::other("no medium"))).unwrap();
+        let error = settle(&mut store).unwrap_err().to_string();
+        assert!(error.contains("can't sync") && !store.is_settled(), "{error}");
+        settle(&mut store).unwrap();
+    }
 }

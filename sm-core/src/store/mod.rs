@@ -66,10 +66,10 @@ pub trait StateStore: Send {
         true
     }
 
-    /// Sees to that.
+    /// Begins to see to that, and doesn't wait for it: to be called again until it is so.
     ///
     /// # Errors
-    /// The machine's end may still take the last commits.
+    /// The machine's end may still take the last commits, or those that the last call was about.
     fn settle(&mut self) -> Result<(), StoreError> {
         Ok(())
     }

@@ -103,10 +103,10 @@ impl Outbox {
     /// Settles what was committed a while ago.
     fn settle(&mut self, now: Timestamp) {
         if self.exposed_since.is_some_and(|since| now >= since + EXPOSED) {
-            self.exposed_since = None;
             if let Err(error) = self.store.settle() {
                 self.tell(&error);
             }
+            self.exposed_since = (!self.store.is_settled()).then_some(now);
         }
     }
 

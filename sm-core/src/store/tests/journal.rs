@@ -52,8 +52,9 @@ fn b48_cut_at_every_byte_each_whole_batch_is_there_and_nothing_of_the_next() {
         assert!(!store.is_settled());
         ends.push(fs::read(&journal).unwrap().len());
     }
-    store.settle().unwrap();
-    assert!(store.is_settled());
+    while !store.is_settled() {
+        store.settle().unwrap();
+    }
     // A look by others sees it all.
     assert_eq!(peek_entries(dir.path()).unwrap(), *states.last().unwrap());
     let bytes = fs::read(&journal).unwrap();
@@ -116,11 +117,11 @@ fn a_long_journal_goes_to_the_database_and_only_its_owner_reads_it() {
     let journal = dir.path().join("state.journal");
     let mut longest = 0;
     for n in 0..200_u8 {
-        store.commit(&[set(n % 5, &vec![n; 20_000])]).unwrap();
+        store.commit(&[set(n % 5, &vec![n; 160_000])]).unwrap();
         longest = longest.max(fs::metadata(&journal).unwrap().len());
     }
-    let held = 1_u64 << 20;
-    assert!(longest > held / 2 && longest < held + 50_000, "{longest}");
+    let held = 8_u64 << 20;
+    assert!(longest > held / 2 && longest < held + 400_000, "{longest}");
     assert_eq!(fs::metadata(&journal).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(peek_entries(dir.path()).unwrap().len(), 5);
     kill(store);
@@ -151,6 +152,13 @@ fn commits_are_settled_together_and_soon() {
     assert_eq!(outbox.deadline(), Some(at(100)), "counted from the first");
     outbox.write(&[], at(99));
     assert!(outbox.deadline().is_some());
-    outbox.write(&[], at(100));
-    assert_eq!((outbox.deadline(), outbox.trouble()), (None, None));
+    // The disk is not waited for, but asked again.
+    let mut rounds = (1..).map(|n| at(100 * n));
+    while let Some(due) = outbox.deadline() {
+        let now = rounds.next().unwrap();
+        assert_eq!(due, now);
+        outbox.write(&[], now);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert_eq!(outbox.trouble(), None);
 }
