@@ -65,7 +65,8 @@ fn server(config: &Config) -> ServerConfig {
 fn mirror(config: &Config, port: &DevicePort) -> Outcome<Option<Mirror>> {
     let Some(path) = &config.failover.secret_file else { return Ok(None) };
     let own = port.port_guid.context("the port's GUID is not known")?;
-    Ok(Some(Mirror { secret: secret::read(path)?, own, incarnation: secret::unguessable()? }))
+    let (secret, incarnation) = (secret::read(path)?, secret::unguessable()?);
+    Ok(Some(Mirror { secret, own, incarnation, acknowledge: config.failover.acknowledge }))
 }
 
 /// How etcd is reached, where it is configured.

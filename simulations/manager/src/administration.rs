@@ -7,7 +7,7 @@ use mad::transport::Datagram;
 use mad::types::Timestamp;
 use mad::wire::smp::Notice;
 use simulations::world::Registration;
-use sm_core::sa::{Server, ServerConfig, Wish, acknowledges};
+use sm_core::sa::{Server, ServerConfig, Wish};
 use sm_core::snapshot::Snapshot;
 use sm_core::store::{Change, Entries, Epoch};
 
@@ -68,11 +68,9 @@ impl Administration {
         self.server.notice(notice);
     }
 
-    /// All that is to be sent, and what is to be kept before. Where we may be master no more (`leads`), nothing is
-    /// acknowledged: whoever asked asks again.
-    pub(crate) fn turn(&mut self, leads: bool, now: Timestamp) -> (Vec<Change>, Vec<Datagram>) {
-        let all = std::iter::from_fn(|| self.server.poll_send(now));
-        let answers = all.filter(|answer| leads || !acknowledges(answer)).collect();
+    /// All that is to be sent, and what is to be kept before.
+    pub(crate) fn turn(&mut self, now: Timestamp) -> (Vec<Change>, Vec<Datagram>) {
+        let answers = std::iter::from_fn(|| self.server.poll_send(now)).collect();
         (self.server.take_changes(EPOCH), answers)
     }
 

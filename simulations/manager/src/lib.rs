@@ -5,6 +5,7 @@
 //! writing take no virtual time.
 #![forbid(unsafe_code)]
 
+mod acknowledgements;
 mod administration;
 mod state;
 
@@ -12,17 +13,18 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
 use mad::transport::Datagram;
-use mad::types::Timestamp;
+use mad::types::{Guid, Timestamp};
 use mad::wire::vendor::mirror;
 use mad::wire::{Mad, Method, MgmtClass};
 use simulations::scenario::ManagerSpec;
 use simulations::world::{Agent, AgentId, AgentOutput, End, Registration, World};
-use sm_core::config::Config;
-use sm_core::replication::Secret;
+use sm_core::config::{Acknowledge, Config};
+use sm_core::replication::{CopyState, Replication, Secret};
 use sm_core::settings::SmSettings;
 use sm_core::sm::{Action, Event, Inline, Report, Role, Sm};
 use sm_core::store::{Entries, Kind, Restored, typed};
 
+use acknowledgements::Acknowledgements;
 use administration::Administration;
 use state::{Disk, Part, State};
 
@@ -31,6 +33,7 @@ pub struct Manager {
     machine: Inline,
     priority: u8,
     administration: Administration,
+    acknowledgements: Acknowledgements,
     state: State,
     /// Nothing was kept of what ports registered, perhaps with a manager before.
     is_new: bool,
@@ -40,7 +43,7 @@ pub struct Manager {
 impl Manager {
     /// A manager that has seen nothing yet and remembers nothing.
     pub fn new(settings: SmSettings) -> Self {
-        Self::with(settings, State::new(None, None, 0))
+        Self::with(settings, State::new(None, None))
     }
 
     fn with(settings: SmSettings, state: State) -> Self {
@@ -50,6 +53,7 @@ impl Manager {
             machine: Inline::new(Sm::new(settings, restored, false, 1)),
             priority,
             administration: Administration::new(state.entries().clone()),
+            acknowledgements: Acknowledgements::default(),
             is_new: state.is_new(),
             state,
             outgoing: VecDeque::new(),
@@ -62,12 +66,20 @@ impl Manager {
         let mut disks: BTreeMap<String, Disk> = BTreeMap::new();
         let mut life = 0;
         move |spec, _now| {
-            let settings = settings(&spec.config.to_string())?;
+            let config = parse(&spec.config.to_string())?;
+            let settings = SmSettings::load(&config).map_err(|error| error.to_string())?;
             let short = || format!("a secret needs {} bytes or more", Secret::LEAST);
             let secret = spec.secret.as_ref().map(|text| Secret::new(text.as_bytes()).ok_or_else(short));
             let disk = spec.store.then(|| Disk::clone(disks.entry(spec.node.clone()).or_default()));
             life += 1;
-            let state = State::new(disk, secret.transpose()?, life);
+            // The number tells the manager and this life of it from all others.
+            let replication =
+                secret.transpose()?.map(|secret| Replication::new(secret, Guid(life), life << 32));
+            let replication = match config.failover.acknowledge {
+                Acknowledge::Mirrored => replication,
+                Acknowledge::Local => replication.map(Replication::acknowledging_locally),
+            };
+            let state = State::new(disk, replication);
             Ok(Box::new(Self::with(SmSettings { priority: spec.priority, ..settings }, state)))
         }
     }
@@ -95,10 +107,14 @@ impl Manager {
             Action::SetIsSm(on) => self.outgoing.push_back(AgentOutput::IsSm(on)),
             Action::Publish(picture) => self.administration.publish(picture, now),
             Action::Withdraw => self.administration.withdraw(),
-            Action::SaveLids(lids) => self.state.replace(Kind::Lids, &typed::lid_entries(&lids)),
-            Action::SaveQuirks(quirks) => self.state.replace(Kind::NotKept, &typed::quirk_entries(&quirks)),
-            Action::SaveKeys(keys) => self.state.replace(Kind::MKey, &typed::key_entries(&keys)),
-            Action::SaveServed(ports) => self.state.replace(Kind::Served, &typed::served_entries(&ports)),
+            Action::SaveLids(lids) => self.state.replace(Kind::Lids, &typed::lid_entries(&lids), now),
+            Action::SaveQuirks(quirks) => {
+                self.state.replace(Kind::NotKept, &typed::quirk_entries(&quirks), now)
+            }
+            Action::SaveKeys(keys) => self.state.replace(Kind::MKey, &typed::key_entries(&keys), now),
+            Action::SaveServed(ports) => {
+                self.state.replace(Kind::Served, &typed::served_entries(&ports), now)
+            }
             Action::AnotherFabric => {
                 self.state.set_aside();
                 self.administration.restore(Entries::new());
@@ -123,14 +139,18 @@ impl Manager {
         }
         let stands_by = |part| matches!(part, Part::Standby(_));
         if stands_by(before) && !stands_by(part) {
-            let (event, entries) = if self.state.is_complete(now) {
-                let copy = self.state.entries().clone();
-                (Event::Mirrored(Box::new(Restored::of(&copy))), copy)
-            } else {
-                (Event::Unregistered, self.state.forget_registrations())
+            let known = self.state.copy_state(self.machine.sm.master_heard());
+            let entries = match known {
+                CopyState::Incomplete => self.state.forget_registrations(),
+                CopyState::Doubtful | CopyState::Confirmed => self.state.entries().clone(),
             };
+            if known != CopyState::Incomplete {
+                self.machine.handle(Event::Mirrored(Box::new(Restored::of(&entries))), now);
+            }
+            if known != CopyState::Confirmed {
+                self.machine.handle(Event::Unregistered, now);
+            }
             self.administration.restore(entries);
-            self.machine.handle(event, now);
         }
         self.state.play(part, now);
     }
@@ -138,21 +158,22 @@ impl Manager {
     /// Lets everybody but the state machine have its turn; whether there is anything new for the machine.
     fn turn(&mut self, now: Timestamp) -> bool {
         self.follow_role(now);
-        let (changes, answers) = self.administration.turn(self.machine.sm.leads_until() >= now, now);
-        // Written before anybody is told.
-        self.state.change(changes);
-        let mirrored = self.state.turn(now);
-        self.outgoing.extend(answers.into_iter().chain(mirrored).map(AgentOutput::Send));
+        let (changes, answers) = self.administration.turn(now);
+        // Written, here and by standbys in step, before anybody is told.
+        let version = self.state.change(changes, now);
+        let mut sent = self.acknowledgements.keep(answers, version);
+        sent.extend(self.state.turn(now));
+        let leads = self.machine.sm.leads_until() >= now;
+        sent.extend(self.acknowledgements.release(self.state.confirmed(), leads));
+        self.outgoing.extend(sent.into_iter().map(AgentOutput::Send));
         let Some(wish) = self.administration.wish(now) else { return false };
         self.machine.handle(wish.into(), now);
         true
     }
 }
 
-/// The settings that a configuration file makes.
-fn settings(text: &str) -> Result<SmSettings, String> {
-    let config = Config::parse(text, Path::new("config")).map_err(|error| error.to_string())?;
-    SmSettings::load(&config).map_err(|error| error.to_string())
+fn parse(text: &str) -> Result<Config, String> {
+    Config::parse(text, Path::new("config")).map_err(|error| error.to_string())
 }
 
 impl Agent for Manager {
@@ -177,7 +198,8 @@ impl Agent for Manager {
     }
 
     fn configure(&mut self, text: &str, now: Timestamp) -> Result<(), String> {
-        let settings = SmSettings { priority: self.priority, ..settings(text)? };
+        let settings = SmSettings::load(&parse(text)?).map_err(|error| error.to_string())?;
+        let settings = SmSettings { priority: self.priority, ..settings };
         self.machine.handle(Event::Settings(Box::new(settings)), now);
         Ok(())
     }

@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mad::transport::Datagram;
-use mad::types::{Guid, Lid, Timestamp};
-use sm_core::replication::{Learnt, Replication, Secret};
+use mad::types::{Lid, Timestamp};
+use sm_core::replication::{CopyState, Learnt, Replication};
 use sm_core::store::{Change, Entries, Kind, difference, next_version, typed, version};
 
 /// A state directory: it outlives the manager.
@@ -31,10 +31,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// `life` tells the manager and this life of it from all others.
-    pub(crate) fn new(disk: Option<Disk>, secret: Option<Secret>, life: u64) -> Self {
+    pub(crate) fn new(disk: Option<Disk>, replication: Option<Replication>) -> Self {
         let entries = disk.as_ref().map(|disk| disk.lock().unwrap_or_else(PoisonError::into_inner).clone());
-        let replication = secret.map(|secret| Replication::new(secret, Guid(life), life << 32));
         Self { entries: entries.unwrap_or_default(), disk, replication, part: Part::None }
     }
 
@@ -47,23 +45,28 @@ impl State {
         &self.entries
     }
 
-    /// Something changed here. A standby's state is its copy of the master's: it changes nothing itself.
-    pub(crate) fn change(&mut self, mut changes: Vec<Change>) {
+    /// Something changed here. A standby's state is its copy of the master's: it changes nothing itself. Returns what
+    /// [`State::confirmed`] has to reach before that is acknowledged.
+    pub(crate) fn change(&mut self, mut changes: Vec<Change>, now: Timestamp) -> u64 {
         if matches!(self.part, Part::Standby(_)) || changes.is_empty() {
-            return;
+            return 0;
         }
         changes.push(next_version(&self.entries));
-        if let Some(replication) = &mut self.replication {
-            replication.change(&changes);
-        }
+        let version = self.replication.as_mut().map_or(0, |replication| replication.change(&changes, now));
         self.write(changes);
+        version
+    }
+
+    /// Up to where the standbys that acknowledgements wait for have all.
+    pub(crate) fn confirmed(&self) -> u64 {
+        self.replication.as_ref().map_or(u64::MAX, Replication::confirmed)
     }
 
     /// All entries of one kind are these from now on.
-    pub(crate) fn replace(&mut self, kind: Kind, by: &Entries) {
+    pub(crate) fn replace(&mut self, kind: Kind, by: &Entries, now: Timestamp) {
         let of_kind = self.entries.iter().filter(|(key, _)| key.kind == kind);
         let old: Entries = of_kind.map(|(key, value)| (key.clone(), value.clone())).collect();
-        self.change(difference(&old, by));
+        self.change(difference(&old, by), now);
     }
 
     /// What is kept of registrations is out of date; what is left.
@@ -89,16 +92,16 @@ impl State {
         changes.into_iter().for_each(|change| change.apply_to(&mut self.entries));
     }
 
-    /// Whether this is a copy of a master's state that was level with it once.
-    pub(crate) fn is_complete(&self, now: Timestamp) -> bool {
-        self.replication.as_ref().is_some_and(|replication| replication.status(now).complete)
+    /// What is known of the copy of a master that was seen alive at `heard`.
+    pub(crate) fn copy_state(&self, heard: Option<Timestamp>) -> CopyState {
+        self.replication.as_ref().map_or(CopyState::Incomplete, |replication| replication.copy_state(heard))
     }
 
     pub(crate) fn play(&mut self, part: Part, now: Timestamp) {
         self.part = part;
         let Some(replication) = &mut self.replication else { return };
         match part {
-            Part::Master => replication.become_master(&self.entries),
+            Part::Master => replication.become_master(&self.entries, now),
             Part::Standby(Some(master)) => replication.become_standby(master, now),
             Part::Standby(None) | Part::None => replication.become_idle(),
         }
@@ -112,16 +115,16 @@ impl State {
 
     /// What is to be sent to other managers; takes over what they said.
     pub(crate) fn turn(&mut self, now: Timestamp) -> Vec<Datagram> {
-        let Some(replication) = &mut self.replication else { return Vec::new() };
-        let datagrams = std::iter::from_fn(|| replication.poll_send(now)).collect();
-        for learnt in replication.take_learnt() {
+        let learnt = self.replication.as_mut().map(Replication::take_learnt).unwrap_or_default();
+        for learnt in learnt {
             let changes = match learnt {
                 Learnt::Changes(changes) => changes,
                 Learnt::Complete(copy) => difference(&self.entries, &copy),
             };
             self.write(changes);
         }
-        datagrams
+        let Some(replication) = &mut self.replication else { return Vec::new() };
+        std::iter::from_fn(|| replication.poll_send(now)).collect()
     }
 
     pub(crate) fn deadline(&self) -> Option<Timestamp> {

@@ -95,6 +95,16 @@ impl KnownTables {
         }
     }
 
+    /// Whether a block that was known holds something else now.
+    pub fn contradicts(&self, found: &BTreeMap<Guid, FoundTable>) -> bool {
+        found.iter().any(|(guid, table)| {
+            let pairs = self.blocks(*guid).iter().zip(&table.blocks);
+            pairs
+                .filter_map(|(known, found)| known.as_ref().zip(found.as_ref()))
+                .any(|(known, found)| known != found)
+        })
+    }
+
     /// Forgets switches that are not in the picture: when they come back, it is with another table for all we know.
     pub fn retain_present(&mut self, observed: &Observed) {
         self.by_guid.retain(|guid, _| observed.fabric.find(*guid).is_some());
@@ -124,5 +134,9 @@ mod tests {
         tables.take(BTreeMap::from([(switch, FoundTable { blocks: vec![None, Some([7; LFT_BLOCK])] })]));
         assert_eq!(tables.blocks(switch), [Some([0; LFT_BLOCK]), Some([7; LFT_BLOCK])]);
         assert_eq!(sure(&tables), [switch, other]);
+        let found =
+            |content| BTreeMap::from([(other, FoundTable { blocks: vec![content, Some([9; LFT_BLOCK])] })]);
+        assert!(tables.contradicts(&found(Some([1; LFT_BLOCK]))));
+        assert!(!tables.contradicts(&found(Some([0; LFT_BLOCK]))) && !tables.contradicts(&found(None)));
     }
 }

@@ -24,7 +24,7 @@ pub use sections::{
     PartitionsConfig, PortsConfig, QosConfig, RoutingConfig, SaConfig, SmConfig, StateConfig,
     TransactionsConfig,
 };
-pub use setting::{Hex64, LidTakeover, LogFormat, LogLevel, StateSync, Urls};
+pub use setting::{Acknowledge, Hex64, LidTakeover, LogFormat, LogLevel, StateSync, Urls};
 pub use steering::{SteeringError, read};
 
 use error::Source;

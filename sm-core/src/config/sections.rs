@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use mad::types::{Gid, Guid};
 
 use super::SecretKey;
-use super::setting::{Allowed, Hex64, LidTakeover, LogFormat, LogLevel, Setting, StateSync, Urls};
+use super::setting::{
+    Acknowledge, Allowed, Hex64, LidTakeover, LogFormat, LogLevel, Setting, StateSync, Urls,
+};
 use crate::qos::{VlMap, VlWeights};
 
 /// A value that is not allowed, and where it stood.
@@ -162,6 +164,10 @@ sections! {
         /// File with a secret of 16 bytes or more, the same on all managers and readable by its owner only: standbys with
         /// it hold a copy of the master's LIDs and registrations. Not set: no state goes over the fabric.
         secret_file: Option<PathBuf> = None, Allowed::Text;
+        /// When the master acknowledges a registration. mirrored: when the standbys that are level have it too (half a
+        /// millisecond), or one has not answered for half a second; a standby that can't be sure to have all tells every port to
+        /// register anew. local: when the master has written it; one acknowledged right before its node is lost may be lost.
+        acknowledge: Acknowledge = Acknowledge::Mirrored, Allowed::Word(Acknowledge::WORDS);
     }
 
     /// Unicast routes.

@@ -358,6 +358,16 @@ words! {
 }
 
 words! {
+    /// When a registration is acknowledged, where standbys hold a copy.
+    Acknowledge {
+        /// When those that are level have it too.
+        Mirrored = "mirrored",
+        /// When the master has written it.
+        Local = "local",
+    }
+}
+
+words! {
     /// When a new master's port takes the LID of the master before.
     LidTakeover {
         /// Where no port of the fabric has it any more.

@@ -1,6 +1,6 @@
 //! The thread that keeps the state: it alone writes to stores.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -15,6 +15,7 @@ use super::{DaemonError, Setup};
 use crate::apply::Quirks;
 use crate::keys::KeyMemory;
 use crate::plan::lids::LidMemory;
+use crate::replication::CopyState;
 use crate::store::etcd::{Etcd, EtcdConfig};
 use crate::store::{
     Change, Entries, Epoch, Journaled, Kind, Outbox, Restored, StateStore, StoreError, adopt, difference,
@@ -43,8 +44,12 @@ pub(super) enum Job {
     AnotherFabric,
     /// What the manager is now.
     Part(Part),
-    /// A standby begins to take over: what its copy says, where that is complete.
-    TakeOver(Sender<Option<Copy>>),
+    /// A standby begins to take over: what its copy says, where there is one, and what is known of that.
+    TakeOver {
+        /// When the master was last seen alive.
+        heard: Option<Timestamp>,
+        reply: Sender<Option<(Copy, CopyState)>>,
+    },
     /// Nothing more comes.
     End,
 }
@@ -78,7 +83,8 @@ impl Keeper {
         let Book { entries, stores, etcd } = book;
         let shared = etcd.map(|(store, c)| Shared::start(store, c.lease, c.timeout, start)).transpose()?;
         let book = Book { entries, stores, etcd: None };
-        let work = Work { book, mirroring, shared, adopted, part: Part::None, start };
+        let work =
+            Work { book, mirroring, shared, adopted, part: Part::None, unconfirmed: VecDeque::new(), start };
         let thread = std::thread::Builder::new()
             .name("state".into())
             .spawn(move || work.run(&waiting))
@@ -186,6 +192,8 @@ struct Work {
     shared: Option<Shared>,
     adopted: Sender<Copy>,
     part: Part,
+    /// Whom to tell when standbys have confirmed what was written, with the version that they have to reach.
+    unconfirmed: VecDeque<(u64, Sender<()>)>,
     start: Instant,
 }
 
@@ -218,9 +226,12 @@ impl Work {
                 default(next) => {}
             }
             let now = self.now();
-            for changes in self.mirroring.turn(&self.book.entries, now) {
+            for changes in self.mirroring.learn(&self.book.entries) {
                 self.book.change(changes, now);
             }
+            self.mirroring.send(now);
+            let confirmed = self.mirroring.confirmed();
+            while self.unconfirmed.pop_front_if(|(version, _)| *version <= confirmed).is_some() {}
             self.book.stores.iter_mut().for_each(|store| store.write(&[], now));
         }
     }
@@ -255,18 +266,21 @@ impl Work {
             }
             Job::Part(part) => {
                 self.part = part;
+                self.unconfirmed.clear();
                 self.mirroring.play(part, &self.book.entries, self.now());
                 if let Some(shared) = &mut self.shared {
                     shared.play(part == Part::Master, &self.book.entries);
                 }
             }
-            Job::TakeOver(reply) => {
+            Job::TakeOver { heard, reply } => {
                 let held = self.shared.as_ref().and_then(Shared::read);
                 if let Some(held) = held.as_ref().filter(|held| version(held) > version(&self.book.entries)) {
                     self.book.change(difference(&self.book.entries, held), self.now());
                 }
-                let is_complete = held.is_some() || self.mirroring.is_complete(self.now());
-                let _ = reply.send(is_complete.then(|| self.copy()));
+                let state =
+                    if held.is_some() { CopyState::Confirmed } else { self.mirroring.copy_state(heard) };
+                let copy = (state != CopyState::Incomplete).then(|| (self.copy(), state));
+                let _ = reply.send(copy);
             }
             Job::End => {}
         }
@@ -279,8 +293,11 @@ impl Work {
             return;
         }
         changes.push(next_version(&self.book.entries));
-        self.mirroring.change(&changes);
-        self.book.change(changes.clone(), self.now());
+        let (version, now) = (self.mirroring.change(&changes, self.now()), self.now());
+        self.book.change(changes.clone(), now);
+        if let Some(done) = done.clone().filter(|_| version > self.mirroring.confirmed()) {
+            self.unconfirmed.push_back((version, done));
+        }
         if let Some(shared) = &self.shared {
             shared.change(&changes, done, &self.book.entries);
         }
@@ -293,7 +310,7 @@ impl Work {
     /// A master goes on with what a shared store holds.
     fn adopt(&mut self, entries: &Entries) {
         let changes = difference(&self.book.entries, entries);
-        self.mirroring.change(&changes);
+        self.mirroring.change(&changes, self.now());
         self.book.change(changes, self.now());
         let _ = self.adopted.try_send(self.copy()); // full: an older one is not yet taken; what changes next follows it
     }

@@ -10,7 +10,8 @@ use mad::wire::vendor::mirror;
 
 use super::Mirror;
 use super::keeper::Part;
-use crate::replication::{INTERVAL, Learnt, MirrorStatus, Replication};
+use crate::config::Acknowledge;
+use crate::replication::{CopyState, Learnt, MirrorStatus, RETRY, Replication};
 use crate::store::{Change, Entries, difference};
 
 /// Replication, where it is configured.
@@ -27,23 +28,33 @@ impl Mirroring {
         transport: &Arc<dyn Transport>,
         datagrams: Receiver<Datagram>,
     ) -> Self {
-        let replication = mirror.map(|m| Replication::new(m.secret, m.own, m.incarnation));
+        let replication = mirror.map(|m| {
+            let replication = Replication::new(m.secret, m.own, m.incarnation);
+            match m.acknowledge {
+                Acknowledge::Mirrored => replication,
+                Acknowledge::Local => replication.acknowledging_locally(),
+            }
+        });
         Self { replication, transport: Arc::clone(transport), datagrams, told: MirrorStatus::default() }
     }
 
     pub(super) fn play(&mut self, part: Part, entries: &Entries, now: Timestamp) {
         let Some(replication) = &mut self.replication else { return };
         match part {
-            Part::Master => replication.become_master(entries),
+            Part::Master => replication.become_master(entries, now),
             Part::Standby(Some(master)) => replication.become_standby(master, now),
             Part::Standby(None) | Part::None => replication.become_idle(),
         }
     }
 
-    pub(super) fn change(&mut self, changes: &[Change]) {
-        if let Some(replication) = &mut self.replication {
-            replication.change(changes);
-        }
+    /// Something changed; what [`Mirroring::confirmed`] has to reach before that is acknowledged.
+    pub(super) fn change(&mut self, changes: &[Change], now: Timestamp) -> u64 {
+        self.replication.as_mut().map_or(0, |replication| replication.change(changes, now))
+    }
+
+    /// Up to where the standbys that acknowledgements wait for have all.
+    pub(super) fn confirmed(&self) -> u64 {
+        self.replication.as_ref().map_or(u64::MAX, Replication::confirmed)
     }
 
     pub(super) fn receive(&mut self, datagram: &Datagram, start: Instant) {
@@ -52,31 +63,36 @@ impl Mirroring {
         }
     }
 
-    pub(super) fn is_complete(&self, now: Timestamp) -> bool {
-        self.replication.as_ref().is_some_and(|replication| replication.status(now).complete)
+    /// What is known of the copy of a master that was seen alive at `heard`.
+    pub(super) fn copy_state(&self, heard: Option<Timestamp>) -> CopyState {
+        self.replication.as_ref().map_or(CopyState::Incomplete, |replication| replication.copy_state(heard))
     }
 
     pub(super) fn deadline(&self) -> Option<Timestamp> {
         self.replication.as_ref()?.deadline()
     }
 
-    /// Sends what is due; returns what is to be changed in the copy that is now `entries`.
-    pub(super) fn turn(&mut self, entries: &Entries, now: Timestamp) -> Vec<Vec<Change>> {
+    /// What is to be changed in the copy that is now `entries`. To be called before [`Mirroring::send`], which confirms it.
+    pub(super) fn learn(&mut self, entries: &Entries) -> Vec<Vec<Change>> {
         let Some(replication) = &mut self.replication else { return Vec::new() };
+        let changes = replication.take_learnt().into_iter().map(|learnt| match learnt {
+            Learnt::Changes(changes) => changes,
+            Learnt::Complete(copy) => difference(entries, &copy),
+        });
+        changes.collect()
+    }
+
+    /// Sends what is due.
+    pub(super) fn send(&mut self, now: Timestamp) {
+        let Some(replication) = &mut self.replication else { return };
         while let Some(datagram) = replication.poll_send(now) {
-            let timeout = mirror::is_request(&datagram.mad).then_some(INTERVAL);
+            let timeout = mirror::is_request(&datagram.mad).then_some(RETRY);
             if let Err(error) = self.transport.send(&datagram, timeout) {
                 tracing::debug!(lid = datagram.address.lid, %error, "state was not sent to another manager");
             }
         }
         let status = replication.status(now);
-        let learnt = replication.take_learnt();
         self.tell(status);
-        let changes = learnt.into_iter().map(|learnt| match learnt {
-            Learnt::Changes(changes) => changes,
-            Learnt::Complete(copy) => difference(entries, &copy),
-        });
-        changes.collect()
     }
 
     fn tell(&mut self, status: MirrorStatus) {
@@ -87,8 +103,14 @@ impl Mirroring {
         if before.complete && !status.complete {
             tracing::info!("no longer a complete copy of a master's state");
         }
-        if status.standbys != before.standbys {
-            tracing::info!(standbys = status.standbys, behind = status.slowest_behind, "standbys follow");
+        if (status.standbys, status.in_step) != (before.standbys, before.in_step) {
+            let MirrorStatus { standbys, in_step, slowest_behind, .. } = status;
+            tracing::info!(standbys, in_step, behind = slowest_behind, "standbys follow");
+        }
+        if status.in_step < before.in_step {
+            tracing::warn!(
+                "a standby does not confirm: registrations are acknowledged without it until it is level again"
+            );
         }
         if status.refused > before.refused && status.refused.is_power_of_two() {
             tracing::warn!(

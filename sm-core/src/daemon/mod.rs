@@ -38,7 +38,7 @@ pub use error::DaemonError;
 pub use run::{Control, run, run_once};
 pub use walk::discover;
 
-use crate::config::StateSync;
+use crate::config::{Acknowledge, StateSync};
 use crate::replication::Secret;
 use crate::sa::{Figures, ServerConfig};
 use crate::settings::SmSettings;
@@ -77,6 +77,8 @@ pub struct Mirror {
     pub own: Guid,
     /// A number that differs from run to run and can't be guessed.
     pub incarnation: u64,
+    /// When a master acknowledges registrations.
+    pub acknowledge: Acknowledge,
 }
 
 /// What is told while it runs. All are called from the caller's thread.

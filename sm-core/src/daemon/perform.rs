@@ -15,6 +15,7 @@ use super::log::Log;
 use super::walk::errno;
 use super::{DaemonError, Hooks};
 use crate::plan::PlanInput;
+use crate::replication::CopyState;
 use crate::sm::{Action, Event, Report, SaBacklog, Sm};
 use crate::snapshot::Snapshot;
 use crate::store::Entries;
@@ -134,10 +135,10 @@ impl Performer<'_> {
         let _ = self.restores.try_send(entries); // nobody else sends
     }
 
-    /// The copy of the master's state, where there is a complete one.
-    pub(super) fn copy(&self) -> Option<Copy> {
+    /// The copy of the state of the master that was last seen alive at `heard`, where there is one.
+    pub(super) fn copy(&self, heard: Option<Timestamp>) -> Option<(Copy, CopyState)> {
         let (reply, copy) = bounded(1);
-        self.keeper.keep(Job::TakeOver(reply));
+        self.keeper.keep(Job::TakeOver { heard, reply });
         copy.recv().ok().flatten()
     }
 

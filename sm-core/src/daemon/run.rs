@@ -17,6 +17,7 @@ use super::sa::{Channels, SaThread};
 use super::walk::first_tid;
 use super::{DaemonError, Hooks, Setup};
 use crate::plan::{self, Plan, PlanError, PlanInput};
+use crate::replication::CopyState;
 use crate::sa::{Figures, Wish};
 use crate::settings::SmSettings;
 use crate::sm::{Event, Report, Role, Sm};
@@ -214,24 +215,23 @@ impl<'a> Daemon<'a> {
         self.performer.keeper.keep(Job::Part(part));
     }
 
-    /// A standby takes over. Where it has no copy of the master's state, what it knew of registrations is out of date: the
-    /// ports are told to register anew.
+    /// A standby takes over. Where it has no copy of the master's state, what it knew of registrations is out of date, and where
+    /// the master may have acknowledged what is not in the copy, some may be missing: the ports are told to register anew.
     fn take_over(&mut self) {
-        let event = match self.performer.copy().map(|copy| *copy) {
-            Some((restored, entries)) => {
-                tracing::info!(
-                    ports = restored.lids.len(),
-                    "taking over with the copy of the master's state"
-                );
-                self.performer.restore(entries);
-                Event::Mirrored(Box::new(restored))
-            }
-            None => {
-                self.performer.restore(self.performer.forget_registrations());
-                Event::Unregistered
-            }
+        let Some((copy, state)) = self.performer.copy(self.sm.master_heard()) else {
+            self.performer.restore(self.performer.forget_registrations());
+            return self.sm.handle(Event::Unregistered, self.performer.now());
         };
-        self.sm.handle(event, self.performer.now());
+        let (restored, entries) = *copy;
+        tracing::info!(ports = restored.lids.len(), "taking over with the copy of the master's state");
+        self.performer.restore(entries);
+        self.sm.handle(Event::Mirrored(Box::new(restored)), self.performer.now());
+        if state == CopyState::Doubtful {
+            tracing::warn!(
+                "the copy may lack what the master acknowledged last: all ports are told to register anew"
+            );
+            self.sm.handle(Event::Unregistered, self.performer.now());
+        }
     }
 
     fn take_in_datagrams(&mut self) -> Result<(), DaemonError> {

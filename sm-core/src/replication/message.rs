@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! request   version=2, 7 zeros, sender, incarnation, number, stream, after (8 bytes each), MAC (32)
-//! answer    version=2, flags (bit 0: HELLO), 6 zeros, sender, stream, the request's incarnation and number, since, until,
+//! answer    version=2, flags (bit 0: HELLO, bit 1: in step), 6 zeros, sender, stream, the request's incarnation and number, since, until,
 //!           newest, serial (8 bytes each), changes (encrypted), MAC (32)
 //! change    length of the key (2), key, length of the value (4; all ones: removed), value
 //! ```
@@ -24,6 +24,7 @@ const VERSION: u8 = 2;
 const MAC_LEN: usize = 32;
 const REMOVED: u32 = u32::MAX;
 const HELLO: u8 = 1;
+const IN_STEP: u8 = 2;
 
 /// The secret that managers share. Never printed.
 #[derive(Clone)]
@@ -147,6 +148,8 @@ pub struct Answer {
     pub changes: Vec<Change>,
     /// Only the stream's number: the request named another.
     pub hello: bool,
+    /// From now on nothing is acknowledged that the asker has not confirmed, or has failed to for so long that it may be gone.
+    pub in_step: bool,
 }
 
 impl Answer {
@@ -154,7 +157,8 @@ impl Answer {
 
     /// Signed bytes.
     pub fn encode(&self, secret: &Secret) -> Vec<u8> {
-        let mut bytes = vec![VERSION, if self.hello { HELLO } else { 0 }, 0, 0, 0, 0, 0, 0];
+        let mut bytes = vec![VERSION, 0, 0, 0, 0, 0, 0, 0];
+        bytes[1] = if self.hello { HELLO } else { 0 } | if self.in_step { IN_STEP } else { 0 };
         let Self { sender, stream, to, since, until, newest, serial, .. } = self;
         for number in [sender.0, *stream, to.0, to.1, *since, *until, *newest, *serial] {
             bytes.extend_from_slice(&number.to_be_bytes());
@@ -182,6 +186,7 @@ impl Answer {
         }
         let mut answer = Self {
             hello: head[1] & HELLO != 0,
+            in_step: head[1] & IN_STEP != 0,
             sender: Guid(reader.u64()?),
             stream: reader.u64()?,
             to: (reader.u64()?, reader.u64()?),

@@ -13,14 +13,21 @@
 //! fallen so far behind that removals are forgotten begins again from 0. A standby is *complete* when it has once been
 //! level with the master; before that its copy is not used.
 //!
+//! **Nothing acknowledged is lost.** A standby that is level is *in step* ([`source`]): its next request is kept until something
+//! changes, or for 100 ms, and the request after an answer confirms that answer. The master acknowledges a registration when
+//! every standby in step has confirmed it ([`Replication::confirmed`]); one that does not for [`PATIENCE`] is in step no more, and is
+//! told so by its next answer. So a standby that was in step until the master fell silent knows that its copy
+//! has everything that was acknowledged ([`CopyState::Confirmed`]), and any other knows that it can't know.
+//!
 //! **Authentication.** Each message carries HMAC-SHA256 under the shared secret over all that goes before it; what does not
 //! verify is counted and not answered. A request carries the sender's GUID, incarnation and a number that only grows, and the
 //! master's stream; so a repeated request, also one of before the master's restart, gets nothing. An answer names the
 //! request that it answers. What changed is encrypted under the same secret, since there are keys of ports and services among it:
 //! whoever reads management datagrams on the wire learns who the managers are and how much they have to tell.
 //!
-//! **Rate.** One request in [`INTERVAL`] for each standby, answered with [`PAGE`] bytes at most: 1,600 datagrams a second
-//! while a snapshot is on its way, ten when nothing changes.
+//! **Rate.** One request in [`INTERVAL`] for each standby that is not level, answered with [`PAGE`] bytes at most: 1,600 datagrams a
+//! second while a snapshot is on its way, 30 when nothing changes. In step, one answer at a time is on its way, with all that changed since
+//! the one before.
 //!
 //! Sans-IO: time and entropy are arguments. Cost: O(changes · log entries).
 
@@ -41,11 +48,19 @@ use mad::wire::vendor::mirror;
 
 use crate::store::{Change, Entries};
 pub use message::Secret;
-use source::Source;
+use source::{Source, Taken};
 use standby::Standby;
 
-/// Time between two requests of a standby.
+/// Time between two requests of a standby that is not in step.
 pub const INTERVAL: Duration = Duration::from_millis(200);
+/// The longest that a master keeps a request.
+const KEPT: Duration = Duration::from_millis(100);
+/// How long a standby waits for an answer before it asks again, and from then on.
+pub const RETRY: Duration = Duration::from_millis(150);
+const AGAIN: Duration = Duration::from_millis(50);
+/// How long a master waits for a standby in step before it goes on without it: many repetitions, so that silence means an end and not bad
+/// luck, and well below the second after which kernels ask again for what is not acknowledged.
+pub const PATIENCE: Duration = Duration::from_millis(500);
 /// Most bytes of changes in an answer.
 pub const PAGE: usize = 64 * 1024;
 
@@ -56,6 +71,17 @@ pub enum Learnt {
     Changes(Vec<Change>),
     /// The copy is level with the master for the first time: entries with other keys than these are no more.
     Complete(Entries),
+}
+
+/// What a standby knows of its copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyState {
+    /// It was never level with the master, or there is none.
+    Incomplete,
+    /// It was level once; the master may have acknowledged since what is not in it.
+    Doubtful,
+    /// Everything that the master acknowledged is in it.
+    Confirmed,
 }
 
 /// How replication stands, for logs and status.
@@ -69,6 +95,8 @@ pub struct MirrorStatus {
     pub last_answer: Option<Timestamp>,
     /// As a master: standbys that asked within ten intervals.
     pub standbys: usize,
+    /// As a master: those of them for whose confirmation acknowledgements wait.
+    pub in_step: usize,
     /// As a master: changes that the slowest of these has not got.
     pub slowest_behind: u64,
     /// Messages that did not verify, or came again.
@@ -90,6 +118,8 @@ pub struct Replication {
     own: Guid,
     /// Differs from run to run and can't be guessed.
     incarnation: u64,
+    /// Whether acknowledgements wait for standbys in step.
+    waits: bool,
     /// Parts played so far: each source is a stream of its own.
     parts: u64,
     part: Part,
@@ -106,13 +136,18 @@ impl Replication {
     pub fn new(secret: Secret, own: Guid, incarnation: u64) -> Self {
         let config = RmppConfig {
             max_message: 2 * PAGE,
+            response_timeout: KEPT,
             total_timeout: Duration::from_secs(10),
+            // In step there are as many transfers as commits.
+            linger: PATIENCE,
+            max_transfers: 1 << 16,
             ..RmppConfig::default()
         };
         Self {
             secret,
             own,
             incarnation,
+            waits: true,
             parts: 0,
             part: Part::Idle,
             rmpp: Rmpp::new(config),
@@ -123,10 +158,18 @@ impl Replication {
         }
     }
 
+    /// Acknowledgements wait for no standby: a master's last ones may be missing from every copy.
+    #[must_use]
+    pub const fn acknowledging_locally(mut self) -> Self {
+        self.waits = false;
+        self
+    }
+
     /// Serves these entries from now on.
-    pub fn become_master(&mut self, entries: &Entries) {
+    pub fn become_master(&mut self, entries: &Entries, now: Timestamp) {
         self.parts += 1;
-        self.part = Part::Source(Box::new(Source::new(self.incarnation.wrapping_add(self.parts), entries)));
+        let stream = self.incarnation.wrapping_add(self.parts);
+        self.part = Part::Source(Box::new(Source::new(stream, entries, now)));
     }
 
     /// Follows the master at this LID. Nothing happens when it does so already.
@@ -145,10 +188,20 @@ impl Replication {
         self.part = Part::Idle;
     }
 
-    /// As a master: something changed.
-    pub fn change(&mut self, changes: &[Change]) {
-        if let Part::Source(source) = &mut self.part {
-            changes.iter().for_each(|change| source.log.change(change));
+    /// As a master: something changed. Returns the version that [`Replication::confirmed`] has to reach before that is
+    /// acknowledged.
+    pub fn change(&mut self, changes: &[Change], now: Timestamp) -> u64 {
+        match &mut self.part {
+            Part::Source(source) => source.change(changes, now),
+            Part::Standby(_) | Part::Idle => 0,
+        }
+    }
+
+    /// The version up to which every standby in step has confirmed all; the largest number where none is.
+    pub fn confirmed(&self) -> u64 {
+        match &self.part {
+            Part::Source(source) if self.waits => source.confirmed(),
+            _ => u64::MAX,
         }
     }
 
@@ -169,16 +222,20 @@ impl Replication {
             self.refused += 1;
             return;
         };
-        let Some(answer) = source.answer(&request, self.own, now) else {
-            self.refused += 1;
-            return;
-        };
-        let mut head = datagram.mad;
+        match source.take(&request, datagram, self.own, now) {
+            Taken::Answer(answer) => self.answer(datagram, &answer, now),
+            Taken::Kept => {}
+            Taken::Refused => self.refused += 1,
+        }
+    }
+
+    fn answer(&mut self, request: &Datagram, answer: &message::Answer, now: Timestamp) {
+        let mut head = request.mad;
         head.header.method = Method::GET_RESP.0;
         head.header.status.set(0);
         let data = answer.encode(&self.secret);
         // One that can't be sent now is asked for again.
-        let _ = self.rmpp.send(Address { grh: None, ..datagram.address }, &head, data, now);
+        let _ = self.rmpp.send(Address { grh: None, ..request.address }, &head, data, now);
     }
 
     fn take_events(&mut self, now: Timestamp) {
@@ -201,6 +258,11 @@ impl Replication {
             self.rmpp.expired(now);
             self.take_events(now);
         }
+        if let Part::Source(source) = &mut self.part {
+            for (request, answer) in source.turn(self.own, now) {
+                self.answer(&request, &answer, now);
+            }
+        }
         if let Part::Standby(standby) = &mut self.part {
             let answered = self.asked.is_some_and(|key| self.rmpp.is_receiving(&key));
             if answered && standby.next <= now {
@@ -222,8 +284,20 @@ impl Replication {
 
     /// When [`Replication::poll_send`] has something to do although nothing came.
     pub fn deadline(&self) -> Option<Timestamp> {
-        let standby = if let Part::Standby(standby) = &self.part { Some(standby.next) } else { None };
-        [standby, self.rmpp.deadline()].into_iter().flatten().min()
+        let part = match &self.part {
+            Part::Idle => None,
+            Part::Source(source) => source.deadline(),
+            Part::Standby(standby) => Some(standby.next),
+        };
+        [part, self.rmpp.deadline()].into_iter().flatten().min()
+    }
+
+    /// As a standby: what is known of the copy, where the master was last seen alive at `heard` by other means.
+    pub fn copy_state(&self, heard: Option<Timestamp>) -> CopyState {
+        match &self.part {
+            Part::Standby(standby) => standby.copy_state(heard),
+            Part::Idle | Part::Source(_) => CopyState::Incomplete,
+        }
     }
 
     /// How it stands.
@@ -231,7 +305,10 @@ impl Replication {
         let mut status = MirrorStatus { refused: self.refused, ..MirrorStatus::default() };
         match &self.part {
             Part::Idle => {}
-            Part::Source(source) => (status.standbys, status.slowest_behind) = source.standbys(now),
+            Part::Source(source) => {
+                (status.standbys, status.slowest_behind) = source.standbys(now);
+                status.in_step = source.in_step();
+            }
             Part::Standby(standby) => {
                 status.complete = standby.complete;
                 status.behind = standby.behind;

@@ -19,6 +19,7 @@
 //! One round is brought to its end before the next begins; what happens meanwhile leaves a mark ([`wishes`]).
 
 mod balance;
+mod cut;
 mod election;
 mod event;
 mod incoming;
@@ -41,7 +42,7 @@ use mad::transactions::{Completion, TransactionStats, Transactions};
 use mad::types::{Guid, Lid, PortNum, Timestamp};
 
 use crate::aliases::AliasTable;
-use crate::apply::{Apply, Ground, Job};
+use crate::apply::{Apply, Ground, Job, KnownTables};
 use crate::keys::KeyRing;
 use crate::multicast::{MftJob, MulticastApply};
 use crate::observed::Observed;
@@ -179,6 +180,8 @@ pub struct Sm {
     traps: u64,
     /// Another manager may have written tables since we read them; they are read anew in the next sweep (B20).
     foreign_tables: bool,
+    /// The tables that were known before another manager may have written some, where it was apart from us with them.
+    before_others: Option<Arc<KnownTables>>,
     /// Counters of the engine when the round began.
     stats_at_start: TransactionStats,
 }
@@ -224,6 +227,7 @@ impl Sm {
             act_count: 0,
             traps: 0,
             foreign_tables: false,
+            before_others: None,
             stats_at_start: TransactionStats::default(),
         }
     }

@@ -14,7 +14,7 @@ use mad::wire::{Attribute, Method, Status};
 use routing::fabric::PortRef;
 
 use super::election::{Order, Peer, Policy, Rank, Verdict};
-use super::{Action, Phase, Role, Sm, Token};
+use super::{Action, Phase, Role, Sm, Token, cut};
 use crate::observed::{Observed, OtherManager};
 use crate::plan::{Plan, own_end};
 use crate::request::{Answer, SmpRequest};
@@ -30,12 +30,16 @@ pub(super) struct Others {
     /// node between us can't be walked past.
     askers: BTreeMap<Guid, DirectedPath>,
     next_poll: Option<Timestamp>,
+    /// When the manager that is polled last answered.
+    heard: Option<Timestamp>,
     /// When we last handled anything.
     alive: Option<Timestamp>,
     /// When our own port was last known to have a link: the beginning of a sweep, or another manager's question.
     linked: Option<Timestamp>,
     /// The longest time since the last sweep for which nothing told of its link.
     unlinked: Duration,
+    /// The beginning of the last sweep.
+    swept: Option<Timestamp>,
 }
 
 impl Others {
@@ -131,6 +135,11 @@ impl Sm {
         alive.map_or(Timestamp::ZERO, |at| at + self.lapse())
     }
 
+    /// When the master that we stood by last answered a poll.
+    pub const fn master_heard(&self) -> Option<Timestamp> {
+        self.others.heard
+    }
+
     /// Called with every event, before it is handled.
     pub(super) fn notice_lapse(&mut self, now: Timestamp) {
         let last = self.others.alive.replace(now);
@@ -162,8 +171,10 @@ impl Sm {
     }
 
     /// Whether others may have taken over or written tables since the last sweep, unseen: our own port lost its link for so long, or
-    /// a manager that was rising or master was met then and has left since.
+    /// a manager that was rising or master was met then and has left since, or one was apart from us with others for so long.
     pub(super) fn may_have_missed_others(&mut self, before: Option<&Observed>, observed: &Observed) -> bool {
+        let last = self.others.swept.replace(self.round.sweep_began());
+        let rare = last.is_none_or(|last| self.round.sweep_began() - last > self.lapse());
         let long = self.others.linked.is_none() || {
             self.others.note_link(self.round.sweep_began());
             self.others.unlinked > self.lapse()
@@ -183,7 +194,11 @@ impl Sm {
         if fell && long {
             self.election.lapsed();
         }
-        fell && long || before.managers.iter().any(rose)
+        let apart = rare && cut::managers_were_apart(before, observed);
+        if apart {
+            self.before_others = Some(Arc::clone(&self.ground.tables));
+        }
+        fell && long || apart || before.managers.iter().any(rose)
     }
 
     /// The election's view of the managers that were met; those whose state is no state are left out.
@@ -370,6 +385,9 @@ impl Sm {
     pub(super) fn polled(&mut self, guid: Guid, answer: &Answer, now: Timestamp) {
         let info = answer.attribute::<SmInfo>();
         let peer = info.and_then(|info| self.peer(guid, &info)).filter(|peer| peer.trusted);
+        if peer.is_some() {
+            self.others.heard = Some(now);
+        }
         self.election.polled(guid, peer.map(|peer| peer.state));
         self.carry_out(now);
     }

@@ -221,6 +221,10 @@ impl Sm {
         }
         let SweepResult { observed, tables, reset, findings, changed, look_again, keys, own_twin } = result;
         self.adopt_keys(keys);
+        let known_before = self.before_others.take_if(|_| self.round.full);
+        if known_before.is_some_and(|known| known.contradicts(&tables)) && self.role() == Role::Master {
+            self.serve_nobody(); // ports registered with whoever wrote those
+        }
         if changed {
             let known = Arc::make_mut(&mut self.ground.tables);
             reset.iter().for_each(|guid| known.forget(*guid));

@@ -57,6 +57,7 @@ fn setup(
         secret: Secret::new(b"a secret of some length").unwrap(),
         own: Guid(u64::from(priority)),
         incarnation: u64::from(priority) << 32,
+        acknowledge: sm_core::config::Acknowledge::Mirrored,
     };
     Setup {
         transport,
