@@ -129,6 +129,12 @@ pub(crate) struct Discover {
     /// Form of the output
     #[arg(long, value_enum, default_value_t = TopologyFormat::Text)]
     pub(crate) format: TopologyFormat,
+    /// Configuration file of whose section m_key the keys of ports are taken; none is asked with a key without
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// State directory of a subnet manager, for the keys that it remembers
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
     /// Write every management datagram to this pcap file
     #[arg(long, value_name = "FILE")]
     pub(crate) capture: Option<PathBuf>,

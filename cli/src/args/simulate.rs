@@ -46,6 +46,9 @@ pub(crate) struct Chaos {
     /// Draw clients of subnet administration too, which join, register and leave, and managers that remember
     #[arg(long)]
     pub(crate) clients: bool,
+    /// Draw two or three managers, of which only they and their cables fail, with clients that must notice nothing
+    #[arg(long, conflicts_with = "clients")]
+    pub(crate) managers: bool,
 }
 
 /// `rsm simulate traffic`.

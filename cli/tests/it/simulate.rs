@@ -75,8 +75,10 @@ fn the_same_seed_leaves_the_same_bytes() {
 fn drawn_scenarios_are_counted() {
     let said = rsm(&["simulate", "chaos", "--seeds", "3", "--from", "1"]);
     assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (Some(0), "0 of 3 seeds fail\n", ""));
-    let said = rsm(&["simulate", "chaos", "--clients", "--seeds", "3", "--from", "1"]);
-    assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (Some(0), "0 of 3 seeds fail\n", ""));
+    for kind in ["--clients", "--managers"] {
+        let said = rsm(&["simulate", "chaos", kind, "--seeds", "3", "--from", "1"]);
+        assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (Some(0), "0 of 3 seeds fail\n", ""));
+    }
 }
 
 #[test]

@@ -34,6 +34,33 @@ fn report(said: Said) -> serde_json::Value {
     serde_json::from_str(&said.ok()).expect("JSON")
 }
 
+/// All with the keys, by configuration or from a manager's state; without, one line says why nothing is seen.
+fn discover_shows_what_it_has_the_keys_for(emulator: &Emulator, config: &str) {
+    let file = emulator.folder().join("keys.toml");
+    fs::write(&file, config).expect("configuration");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("mode");
+    let discover = |flag: &str, path: &std::path::Path| {
+        let mut command = emulator.command("H0", env!("CARGO_BIN_EXE_rsm"));
+        command.arg("discover");
+        if !flag.is_empty() {
+            command.arg(flag).arg(path);
+        }
+        Running::start(command).finish()
+    };
+    for (flag, path) in [("--config", file), ("--state-dir", emulator.folder().join("state"))] {
+        let said = discover(flag, &path);
+        assert!(
+            said.out.matches("\nCa\t").count() == 4 && said.out.matches("\nSwitch\t").count() == 2,
+            "{said:?}"
+        );
+        assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+        assert!(!said.out.contains("1234567890abcdef"), "{said:?}");
+    }
+    let said = discover("", std::path::Path::new(""));
+    assert_eq!((said.code, said.err.lines().count()), (Some(1), 1), "{said:?}");
+    assert!(said.err.contains("locked with an M_Key") && said.err.contains("--config"), "{said:?}");
+}
+
 #[test]
 fn b64_a_locked_fabric_answers_stock_tools_with_the_key_alone_and_opens_when_keys_are_given_up() {
     let emulator = Emulator::start(Net::own("two-switches.net"));
@@ -63,6 +90,7 @@ fn b64_a_locked_fabric_answers_stock_tools_with_the_key_alone_and_opens_when_key
             "{state}: {again}"
         );
     }
+    discover_shows_what_it_has_the_keys_for(&emulator, &config);
     let stranger = once(&emulator, "[m_key]\nkey = \"0x99\"\nprotect = 2\n", "stranger");
     assert_eq!(stranger.code, Some(1), "{stranger:?}");
     assert!(stranger.out.contains("our own port does not answer"), "{stranger:?}");

@@ -58,7 +58,11 @@ pub(super) fn run(args: &Chaos) -> Outcome {
 }
 
 fn draw(args: &Chaos, seed: u64) -> Scenario {
-    if args.clients { scenario::random_with_clients(seed) } else { scenario::random(seed) }
+    match (args.clients, args.managers) {
+        (true, _) => scenario::random_with_clients(seed),
+        (_, true) => scenario::random_with_managers(seed),
+        (false, false) => scenario::random(seed),
+    }
 }
 
 fn played(drawn: &Scenario, seed: u64) -> Result<Played, String> {
