@@ -71,12 +71,17 @@ pub(crate) trait Harness: Sync + Sized {
         let mut command = self.command(node, "opensm");
         let folder = command.get_current_dir().expect("a folder of its own").to_path_buf();
         let (config, log) = (folder.join("opensm.conf"), folder.join("log"));
-        // Its files stay in its folder, and every line of its log is written at once.
-        fs::write(&config, format!("force_log_flush TRUE\n{options}")).expect("configuration of opensm");
+        // Its files stay in its folder.
+        configure(&config, options);
         command.args(args).arg("-F").arg(config).arg("-f").arg(&log);
         command.env("OSM_TMP_DIR", &folder).env("OSM_CACHE_DIR", &folder);
         OpenSm { running: Some(Running::start(command)), log }
     }
+}
+
+/// Every line of its log is written at once.
+fn configure(file: &Path, options: &str) {
+    fs::write(file, format!("force_log_flush TRUE\n{options}")).expect("configuration of opensm");
 }
 
 /// An unmodified opensm. Ends with the value.
@@ -88,6 +93,14 @@ pub(crate) struct OpenSm {
 impl OpenSm {
     pub(crate) fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
+    /// Gives it other lines of its own, and has it read them.
+    pub(crate) fn reconfigure(&self, options: &str) {
+        configure(&self.log.with_file_name("opensm.conf"), options);
+        if let Some(running) = &self.running {
+            running.signal("HUP");
+        }
     }
 
     pub(crate) fn wait_for(&self, text: &str) {

@@ -6,6 +6,7 @@ mod fabric;
 mod harness;
 mod ibdmchk;
 mod net;
+mod priorities;
 mod program;
 mod sa;
 mod sim;
