@@ -80,6 +80,15 @@ impl LftMatrix {
         self.rows[switch as usize] = Arc::clone(&from.rows[row as usize]);
     }
 
+    /// Shares with other tables all rows that are equal.
+    pub fn share_equal_rows(&mut self, other: &Self) {
+        self.rows.par_iter_mut().zip(&other.rows).for_each(|(mine, theirs)| {
+            if !Arc::ptr_eq(mine, theirs) && **mine == **theirs {
+                *mine = Arc::clone(theirs);
+            }
+        });
+    }
+
     /// Whether a row is the very one of other tables, so that nothing in it has to be compared.
     pub fn shares_row(&self, switch: SwitchIndex, other: &Self) -> bool {
         let rows = (self.rows.get(switch as usize), other.rows.get(switch as usize));

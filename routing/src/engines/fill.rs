@@ -6,12 +6,14 @@
 //! slot is not among the choices are spread by a hash: one failed link changes few entries. Where the operator orders a
 //! switch's ports, the choices are numbered in that order and there are no slots. The LIDs of switches themselves, which carry
 //! next to no traffic, go by the arc of number r + s + o or the first after it that is a choice: there are many equal ways to
-//! them, and one that is lost moves only what went over it. Cost: one step an entry, a look-up only where many rows deal by one [`Patterns`].
+//! them, and one that is lost moves only what went over it. In the end the paths to ports with several LIDs are set apart
+//! ([`super::apart`]). Cost: one step an entry, a look-up only where many rows deal by one [`Patterns`].
 
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::apart::set_apart;
 use super::deal::places;
 use super::next_hops::{NextHops, RowChoices, TARGETS};
 use super::patterns::Patterns;
@@ -33,18 +35,33 @@ pub(crate) struct Basis {
 impl Basis {
     /// The tables.
     pub(crate) fn routes(&self, engine: &str, graph: &SwitchGraph) -> Routes {
-        let mut routes = Routes { order: self.order.clone(), ..Routes::empty(engine, graph) };
-        fill(graph, &self.targets, &self.hops, &mut routes.lfts);
+        let mut routes = self.dealt(engine, graph);
+        self.set_apart(graph, &mut routes.lfts);
         routes
+    }
+
+    /// The tables before [`Basis::set_apart`].
+    pub(super) fn dealt(&self, engine: &str, graph: &SwitchGraph) -> Routes {
+        let mut routes = Routes { order: self.order.clone(), ..Routes::empty(engine, graph) };
+        deal(graph, &self.targets, &self.hops, &mut routes.lfts, KEEP_ALL);
+        routes
+    }
+
+    /// Sets the paths to ports with several LIDs apart.
+    pub(super) fn set_apart(&self, graph: &SwitchGraph, lfts: &mut LftMatrix) {
+        set_apart(graph, &self.targets, &self.hops, KEEP_ALL, lfts);
     }
 }
 
 /// A rule that takes choices away, though never the last: it is given the switch and its exit ports for some targets.
-type Narrow<'a> = &'a (dyn Fn(SwitchIndex, &mut Vec<u8>) + Sync);
+pub(super) type Narrow<'a> = &'a (dyn Fn(SwitchIndex, &mut Vec<u8>) + Sync);
+
+/// The rule that takes nothing away.
+const KEEP_ALL: Narrow<'_> = &|_, _| ();
 
 /// Fills all rows of `lfts`; LIDs to which there is no path get [`NO_PORT`], those that nobody has are left as they are.
 pub(crate) fn fill(graph: &SwitchGraph, targets: &Targets, hops: &NextHops, lfts: &mut LftMatrix) {
-    fill_narrowed(graph, targets, hops, lfts, &|_, _| ());
+    fill_narrowed(graph, targets, hops, lfts, KEEP_ALL);
 }
 
 /// The same with a rule that takes choices away.
@@ -55,6 +72,11 @@ pub(crate) fn fill_narrowed(
     lfts: &mut LftMatrix,
     narrow: Narrow<'_>,
 ) {
+    deal(graph, targets, hops, lfts, narrow);
+    set_apart(graph, targets, hops, narrow, lfts);
+}
+
+fn deal(graph: &SwitchGraph, targets: &Targets, hops: &NextHops, lfts: &mut LftMatrix, narrow: Narrow<'_>) {
     let patterns = Patterns::new(graph, targets);
     lfts.par_rows_mut().enumerate().for_each(|(s, row)| {
         let mut filler = Filler::new(graph, targets, hops, &patterns, narrow, s as SwitchIndex);
@@ -62,7 +84,7 @@ pub(crate) fn fill_narrowed(
     });
 }
 
-/// Makes tables of an earlier basis those of the new one: rows and targets for which nothing differs are left alone.
+/// Makes tables as an earlier basis dealt them those of the new one: rows and targets for which nothing differs are left alone.
 pub(crate) fn refill(
     graph: &SwitchGraph,
     (old, old_graph): (&Basis, &SwitchGraph),
@@ -76,7 +98,7 @@ pub(crate) fn refill(
         .collect();
     let patterns = Patterns::default();
     lfts.par_change_rows(|s, row| {
-        let mut filler = Filler::new(graph, &new.targets, &new.hops, &patterns, &|_, _| (), s);
+        let mut filler = Filler::new(graph, &new.targets, &new.hops, &patterns, KEEP_ALL, s);
         if links.touches(s) || !new.targets.spreads_alike(&old.targets, s) {
             let mut fresh = vec![NO_PORT; row.len()];
             filler.all(&mut fresh);

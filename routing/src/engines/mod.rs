@@ -4,6 +4,7 @@
 mod acyclic;
 #[cfg(test)]
 mod agreement;
+mod apart;
 mod best_arcs;
 mod deal;
 mod dor;

@@ -10,7 +10,8 @@
 //!   only dependencies that close no cycle with all those taken before. At an impasse a neighbour of a switch without a way
 //!   takes another way itself (local backtracking). A destination that can't reach every switch even so is routed on the
 //!   escape tree as a whole. Switches as destinations come last, and have longer paths where that saves dependencies.
-//! - LMC: every LID is routed by itself with the load of those before it, so LIDs of a port part where they can.
+//! - LMC: every LID is routed by itself, from each switch by the way that shares least with those of the port's LIDs before it, as
+//!   far as the dependencies allow.
 //! - VLs: as many as are allowed; more of them mean shorter paths. Cost: LIDs · links, VLs side by side; memory: the
 //!   dependencies taken.
 //! - Source: Domke, Hoefler, Matsuoka, Routing on the Dependency Graph (HPDC 2016).
@@ -18,6 +19,7 @@
 use rayon::prelude::*;
 
 use super::acyclic::Acyclic;
+use super::apart::Siblings;
 use super::ranks::{joined_order, upper_arcs};
 use super::targets::one_by_one;
 use super::{RoutingEngine, RoutingError, RoutingInput};
@@ -178,6 +180,8 @@ struct Lane<'g> {
     waiting: Vec<u64>,
     /// Hosts that send through each switch.
     senders: Vec<u64>,
+    /// The other LIDs of the port.
+    siblings: Siblings,
 }
 
 impl<'g> Lane<'g> {
@@ -196,6 +200,7 @@ impl<'g> Lane<'g> {
             touched: vec![0; count.div_ceil(64)],
             waiting: vec![0; count.div_ceil(64)],
             senders: vec![0; count],
+            siblings: Siblings::new(network.graph),
         };
         for (arc, back) in (0..).zip(&network.reverse).filter(|(_, back)| **back != NONE) {
             lane.known[network.dependency(arc, *back)] = Known::Blocked;
@@ -232,7 +237,7 @@ impl<'g> Lane<'g> {
         let graph = self.network.graph;
         let mut columns = Vec::new();
         for d in order.iter().filter(|d| d.switch % u32::from(vls) == u32::from(vl)) {
-            let mut same: Vec<u32> = Vec::new();
+            self.siblings.begin(d.switch);
             for lid in d.lids() {
                 if (d.host || !self.grow(d.switch, true)) && !self.grow(d.switch, false) {
                     self.escaped += 1;
@@ -247,11 +252,9 @@ impl<'g> Lane<'g> {
                 column[d.switch as usize] = d.port;
                 columns.push((lid, column));
                 if d.lmc > 0 {
-                    let taken = self.order[1..].iter().map(|s| self.next[*s as usize]);
-                    same.extend(taken.inspect(|arc| self.load[*arc as usize] += SAME));
+                    self.siblings.push(&self.next);
                 }
             }
-            same.into_iter().for_each(|arc| self.load[arc as usize] -= SAME);
         }
         columns
     }
@@ -325,6 +328,9 @@ impl<'g> Lane<'g> {
 
     /// Gives `s` the cheapest way over a neighbour that was reached before, as far as the dependencies allow it; its cost.
     fn reach(&mut self, s: SwitchIndex, tried: &mut Tried) -> Option<u64> {
+        if !self.siblings.is_empty() {
+            return self.reach_apart(s, tried);
+        }
         let network = self.network;
         let range = network.arcs(s).start as usize..network.arcs(s).end as usize;
         let ends = network.to[range.clone()].iter().zip(&self.load[range.clone()]);
@@ -350,6 +356,20 @@ impl<'g> Lane<'g> {
         }
         self.next[s as usize] = best.1;
         Some(best.0 + HOP)
+    }
+
+    /// The same by a way that shares as little as it can with those of the port's other LIDs.
+    fn reach_apart(&mut self, s: SwitchIndex, tried: &mut Tried) -> Option<u64> {
+        self.siblings.look_from(Some(s));
+        let priced = |arc: u32| {
+            let price = self.price(arc);
+            (price < FAR).then(|| (price + SAME * self.siblings.shared(arc, &self.next), arc))
+        };
+        let mut ways: Vec<(u64, u32)> = self.network.arcs(s).filter_map(priced).collect();
+        ways.sort_unstable();
+        let (_, arc) = ways.into_iter().find(|(_, arc)| self.take(*arc, tried))?;
+        self.next[s as usize] = arc;
+        Some(self.price(arc) + HOP)
     }
 
     /// The same for a target without traffic that would have to be spread: only over dependencies that are taken already, or
@@ -550,7 +570,8 @@ const NEW: u64 = 1 << 49;
 /// What no way costs. A way of more than 8,000 hops counts as none: the escape tree is left then.
 const FAR: u64 = 1 << 63;
 
-/// What a link costs for each other LID of the same port that took it: more than the load of traffic.
+/// What it costs to share with another LID of the same port, by [`Siblings::shared`]: more than the load of traffic, and all of it
+/// less than a hop.
 const SAME: u64 = 1 << 36;
 
 fn reverse_arcs(graph: &SwitchGraph, from: &[SwitchIndex]) -> Vec<u32> {

@@ -6,7 +6,8 @@
 //!   hosts. `sssp` is not free of credit loops. `dfsssp` is: paths that close a cycle of channels move to another VL, SL =
 //!   VL by (source switch, LID), see [`super::layers`].
 //! - Multicast: the first lane of `dfsssp` keeps room for a tree of all switches ([`super::escape`]), where the VLs suffice even so.
-//! - LMC: the LIDs of one port avoid the links that the others of it took, as far as shortest paths allow.
+//! - LMC: from each switch, the paths of the LIDs of one port share as few links and switches as shortest paths allow, LID after
+//!   LID.
 //! - Refuses: `dfsssp` when the links have fewer VLs than it needs (says how many).
 //! - VLs: `sssp` 1; `dfsssp` needs 1 on trees, few on random graphs, more on tori, and deals the paths of the fullest lanes
 //!   over those that are left.
@@ -14,6 +15,7 @@
 //!   and for `dfsssp` an SL table of the same size.
 //! - Source: Hoefler, Schneider, Lumsdaine (HotI 2009); Domke, Hoefler, Nagel (IPDPS 2011).
 
+use super::apart::Siblings;
 use super::escape;
 use super::layers::{layers, use_spare};
 use super::targets::one_by_one;
@@ -71,26 +73,15 @@ fn route_all(graph: &SwitchGraph, input: &RoutingInput, lfts: &mut LftMatrix) {
     let order = one_by_one(graph, input);
     for d in &order {
         tree.measure(d.switch);
-        tree.used.clear();
-        for lid in d.lids() {
-            tree.grow(d);
-            tree.write(usize::from(lid), d, lfts);
-        }
+        tree.grow_all(d, lfts);
     }
     // Once more, each port of a host against the load of all others: those that came first did not know it.
     for d in order.into_iter().filter(|d| d.host) {
         tree.measure(d.switch);
         d.lids().for_each(|lid| tree.take_back(usize::from(lid), lfts));
-        tree.used.clear();
-        for lid in d.lids() {
-            tree.grow(d);
-            tree.write(usize::from(lid), d, lfts);
-        }
+        tree.grow_all(d, lfts);
     }
 }
-
-/// Marks that a link was taken by another LID of the same port; more than any load.
-const TAKEN: u64 = 1 << 44;
 
 /// The shortest paths to one LID, and the load of all so far.
 struct Tree<'g> {
@@ -107,8 +98,8 @@ struct Tree<'g> {
     senders: Vec<u64>,
     /// Arc by switch and port.
     by_port: Vec<[u32; 256]>,
-    /// Arcs taken by the other LIDs of the port.
-    used: Vec<u32>,
+    /// The other LIDs of the port.
+    siblings: Siblings,
 }
 
 impl<'g> Tree<'g> {
@@ -127,7 +118,7 @@ impl<'g> Tree<'g> {
             next: vec![u32::MAX; count],
             senders: vec![0; count],
             by_port: arcs_by_port(graph),
-            used: Vec::new(),
+            siblings: Siblings::new(graph),
         }
     }
 
@@ -152,28 +143,40 @@ impl<'g> Tree<'g> {
         }
     }
 
-    /// Chooses the next arc of every switch, nearest first: of the arcs that lead nearer, the one with the least load along
-    /// all of its way; the first in order when equal. Then adds the load of hosts.
-    fn grow(&mut self, d: &Destination) {
-        for arc in &self.used {
-            self.load[*arc as usize] += TAKEN;
+    /// The trees of all LIDs of a port.
+    fn grow_all(&mut self, d: &Destination, lfts: &mut LftMatrix) {
+        self.siblings.begin(d.switch);
+        for lid in d.lids() {
+            self.grow(d);
+            self.write(usize::from(lid), d, lfts);
         }
+    }
+
+    /// Chooses the next arc of every switch, nearest first: of the arcs that lead nearer, the one whose way shares least with those
+    /// of the port's other LIDs, of these the one with the least load along all of its way; the first in order when equal. Then
+    /// adds the load of hosts.
+    fn grow(&mut self, d: &Destination) {
         self.cost[self.target as usize] = 0;
+        let alone = self.siblings.is_empty();
         for s in &self.order[1..] {
+            if !alone {
+                self.siblings.look_from(Some(*s));
+            }
             let nearer = self.distance[*s as usize] - 1;
             let first = self.graph.offsets()[*s as usize];
-            let mut best = (u64::MAX, u32::MAX);
+            let mut best = (u64::MAX, u64::MAX, u32::MAX);
             for (i, arc) in self.graph.arcs(*s).iter().enumerate() {
                 if self.distance[arc.to as usize] == nearer {
                     let number = first + i as u32;
                     let cost = self.cost[arc.to as usize].saturating_add(price(self.load[number as usize]));
-                    best = best.min((cost, number));
+                    let shared = if alone { 0 } else { self.siblings.shared(number, &self.next) };
+                    best = best.min((shared, cost, number));
                 }
             }
-            (self.cost[*s as usize], self.next[*s as usize]) = best;
+            (_, self.cost[*s as usize], self.next[*s as usize]) = best;
         }
-        for arc in &self.used {
-            self.load[*arc as usize] -= TAKEN;
+        if d.lmc > 0 {
+            self.siblings.push(&self.next);
         }
         self.senders.copy_from_slice(&self.hosts);
         for s in self.order[1..].iter().rev() {
@@ -181,9 +184,6 @@ impl<'g> Tree<'g> {
             let senders = self.senders[*s as usize];
             self.load[arc as usize] += if d.host { senders } else { 0 };
             self.senders[self.graph.all_arcs()[arc as usize].to as usize] += senders;
-            if d.lmc > 0 && senders > 0 {
-                self.used.push(arc);
-            }
         }
     }
 
@@ -207,10 +207,8 @@ impl<'g> Tree<'g> {
 }
 
 /// What a link of this load costs: its square, so that two links of middling load are better than a heavy and a light one.
-/// Each LID of the same port that took the link already costs more than any load.
 fn price(load: u64) -> u64 {
-    let (taken, load) = (load / TAKEN, load % TAKEN);
-    taken.saturating_mul(1 << 52).saturating_add(load.saturating_mul(load).min(1 << 46))
+    load.saturating_mul(load).min(1 << 46)
 }
 
 fn arcs_by_port(graph: &SwitchGraph) -> Vec<[u32; 256]> {

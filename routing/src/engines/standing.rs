@@ -18,6 +18,8 @@ pub struct Standing {
     engine: &'static str,
     graph: Arc<SwitchGraph>,
     basis: Arc<Basis>,
+    /// The tables before paths of one pair were set apart, and the tables.
+    dealt: LftMatrix,
     lfts: LftMatrix,
 }
 
@@ -79,19 +81,25 @@ fn route(
     let links = same.and_then(|standing| Some((standing, LinkChange::between(&standing.graph, graph)?)));
     let earlier = links.as_ref().map(|(standing, links)| Earlier { hops: &standing.basis.hops, links });
     let basis = make(graph, input, earlier)?;
-    let routes = match &links {
+    let mut routes = match &links {
         Some((standing, links)) => {
             let mut routes = Routes { order: basis.order.clone(), ..Routes::empty(engine.name(), graph) };
-            routes.lfts = standing.lfts.clone();
+            routes.lfts = standing.dealt.clone();
             refill(graph, (&standing.basis, &standing.graph), &basis, links, &mut routes.lfts);
             routes
         }
-        None => basis.routes(engine.name(), graph),
+        None => basis.dealt(engine.name(), graph),
     };
+    let dealt = routes.lfts.clone();
+    basis.set_apart(graph, &mut routes.lfts);
+    if let Some((standing, _)) = &links {
+        routes.lfts.share_equal_rows(&standing.lfts);
+    }
     let standing = Standing {
         engine: engine.name(),
         graph: Arc::clone(graph),
         basis: Arc::new(basis),
+        dealt,
         lfts: routes.lfts.clone(),
     };
     Ok((routes, Some(standing)))
