@@ -22,18 +22,74 @@ pub(crate) fn roots(graph: &SwitchGraph, input: &RoutingInput) -> Option<Vec<Swi
     (!found.is_empty()).then_some(found)
 }
 
-/// Finds roots: switches without hosts that no neighbour is farther from the hosts than. Switches at the end of a spur,
-/// with neither hosts nor a second neighbour, are left out of account: a tree does not hang on them. B23: only what is
+/// Finds roots: switches without hosts that no neighbour is farther from the hosts than. Left out of account are switches at the
+/// end of a spur, with neither hosts nor a second neighbour, and those farther out than other roots that no shortest path between
+/// hosts goes through: a leaf without hosts that hangs on roots does not stand above them. B23: only what is
 /// linked now is looked at, so a missing cable neither hides a root nor makes one.
 pub(crate) fn find_roots(graph: &SwitchGraph, input: &RoutingInput) -> Vec<SwitchIndex> {
     let level = levels_from(graph, &|d| input.counts_levels(d));
-    let spur = spurs(graph, &level);
-    let highest = |s: &SwitchIndex| {
-        let here = level[*s as usize];
-        let above = |to: SwitchIndex| !spur[to as usize] && level[to as usize] > here;
-        here != u16::MAX && here > 0 && !spur[*s as usize] && !graph.arcs(*s).iter().any(|a| above(a.to))
-    };
-    (0..graph.switch_count() as u32).filter(highest).collect()
+    let mut aside = spurs(graph, &level);
+    let mut paths = HostPaths::new(graph, &level);
+    let mut first: Option<Vec<SwitchIndex>> = None;
+    loop {
+        let highest = |s: &SwitchIndex| {
+            let here = level[*s as usize];
+            let above = |to: SwitchIndex| !aside[to as usize] && level[to as usize] > here;
+            here != u16::MAX && here > 0 && !aside[*s as usize] && !graph.arcs(*s).iter().any(|a| above(a.to))
+        };
+        let found: Vec<SwitchIndex> = (0..graph.switch_count() as u32).filter(highest).collect();
+        // Of the lowest ones the first speaks for all: on a tree they are alike.
+        let lowest = found.iter().copied().min_by_key(|s| level[*s as usize]);
+        let all = lowest.is_some_and(|s| !paths.go_through(s));
+        let least = lowest.map_or(0, |s| level[s as usize]);
+        let mut beyond = found.clone();
+        beyond.retain(|s| (all || level[*s as usize] > least) && !paths.go_through(*s));
+        if found.is_empty() || beyond.is_empty() {
+            // Where no shortest path goes through any of them, all are as good as roots.
+            return first.filter(|_| found.is_empty()).unwrap_or(found);
+        }
+        beyond.into_iter().for_each(|s| aside[s as usize] = true);
+        first.get_or_insert(found);
+    }
+}
+
+/// Distances from the switches with hosts, found as they are asked for. Cost: a search for each.
+struct HostPaths<'g> {
+    graph: &'g SwitchGraph,
+    leaves: Vec<SwitchIndex>,
+    from_leaf: Vec<Option<Vec<u16>>>,
+}
+
+impl<'g> HostPaths<'g> {
+    fn new(graph: &'g SwitchGraph, level: &[u16]) -> Self {
+        let leaves: Vec<SwitchIndex> = (0..level.len() as u32).filter(|s| level[*s as usize] == 0).collect();
+        Self { graph, from_leaf: vec![None; leaves.len()], leaves }
+    }
+
+    /// Whether a shortest path between two switches with hosts goes through `s`.
+    fn go_through(&mut self, s: SwitchIndex) -> bool {
+        let (graph, leaves) = (self.graph, &self.leaves);
+        let to = distances(graph, s);
+        // Near ones first, as on a tree these have a path through `s`.
+        let mut order: Vec<usize> = (0..leaves.len()).collect();
+        order.sort_by_key(|a| to[leaves[*a] as usize]);
+        order.into_iter().any(|a| {
+            let start = to[leaves[a] as usize];
+            let from = self.from_leaf[a].get_or_insert_with(|| distances(graph, leaves[a]));
+            start != u16::MAX
+                && leaves.iter().any(|b| {
+                    let end = to[*b as usize];
+                    end != u16::MAX && *b != leaves[a] && start + end == from[*b as usize]
+                })
+        })
+    }
+}
+
+/// Hops from a switch, `u16::MAX` where there is no way.
+fn distances(graph: &SwitchGraph, from: SwitchIndex) -> Vec<u16> {
+    let mut distance = vec![u16::MAX; graph.switch_count()];
+    spread(graph, &[from], &mut distance);
+    distance
 }
 
 fn spurs(graph: &SwitchGraph, level: &[u16]) -> Vec<bool> {
@@ -181,19 +237,14 @@ fn spread(graph: &SwitchGraph, from: &[SwitchIndex], rank: &mut [u16]) {
 
 /// The middle of a long shortest path in the part that `start` belongs to: two sweeps find its ends.
 fn middle(graph: &SwitchGraph, start: SwitchIndex) -> SwitchIndex {
-    let distances = |from: SwitchIndex| {
-        let mut distance = vec![u16::MAX; graph.switch_count()];
-        spread(graph, &[from], &mut distance);
-        distance
-    };
     let farthest = |distance: &[u16]| {
         let reached = (0..distance.len()).filter(|s| distance[*s] != u16::MAX);
         reached.max_by_key(|s| (distance[*s], Reverse(*s))).unwrap_or(0) as u32
     };
-    let one = farthest(&distances(start));
-    let from_one = distances(one);
+    let one = farthest(&distances(graph, start));
+    let from_one = distances(graph, one);
     let other = farthest(&from_one);
-    let from_other = distances(other);
+    let from_other = distances(graph, other);
     let length = from_one[other as usize];
     let on_path = |s: &usize| from_one[*s] != u16::MAX && from_one[*s] + from_other[*s] == length;
     let half = |s: &usize| from_one[*s] == length / 2;

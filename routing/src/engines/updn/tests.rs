@@ -1,9 +1,9 @@
 use super::*;
 use crate::engines::ranks::find_roots;
 use crate::engines::testing::{check_all, random_fabrics};
-use crate::fabric::testing;
+use crate::fabric::{Fabric, Node, NodeId, PortRef, testing};
 use crate::verify::Options;
-use mad::types::Guid;
+use mad::types::{Guid, NodeType, PortNum, PortState};
 
 /// B23: `tree(6,3,4)`: six leaves, three spines, with every cable there and with each one missing in turn.
 #[test]
@@ -57,32 +57,68 @@ fn given_roots_rule_and_unknown_ones_are_refused() {
     assert_eq!(error.to_string(), "updn: none of the 1 root GUIDs is a switch of this fabric");
 }
 
+/// Adds a switch without hosts, linked to others.
+fn attach(fabric: &mut Fabric, guid: u64, to: &[NodeId]) -> NodeId {
+    let id = fabric.add_node(Node::new(NodeType::Switch, Guid(guid), "without hosts", 8)).unwrap();
+    for other in to {
+        let [a, b] = [*other, id].map(|node| {
+            let free = fabric.node(node).numbered_ports().map(|(n, _)| n).filter(|n| n.0 > 0);
+            free.map(|port| PortRef { node, port }).find(|end| fabric.peer(*end).is_none()).unwrap()
+        });
+        fabric.connect(a, b).unwrap();
+        for end in [a, b] {
+            fabric.node_mut(end.node).port_mut(end.port).unwrap().state = PortState::Active;
+        }
+    }
+    id
+}
+
+fn root_names(graph: &SwitchGraph) -> Vec<&str> {
+    find_roots(graph, &RoutingInput::default()).into_iter().map(|s| graph.name(s)).collect()
+}
+
 /// Leaves with a spur: a chain of switches without hosts behind a spine does not become the root.
 #[test]
 fn spurs_are_no_roots() {
-    let whole = testing::fat_tree(&[2, 3], &[1, 2], 0);
-    let mut fabric = whole.clone();
+    let mut fabric = testing::fat_tree(&[2, 3], &[1, 2], 0);
     let spine = fabric.switches().map(|(id, _)| id).nth(3).unwrap();
-    let mut at = spine;
-    for i in 0..2 {
-        let node = crate::fabric::Node::new(mad::types::NodeType::Switch, Guid(0xffff_0000 + i), "spur", 4);
-        let id = fabric.add_node(node).unwrap();
-        let port = |fabric: &crate::fabric::Fabric, node| {
-            let free = fabric.node(node).numbered_ports().map(|(n, _)| n).filter(|n| n.0 > 0);
-            free.map(|port| crate::fabric::PortRef { node, port })
-                .find(|e| fabric.peer(*e).is_none())
-                .unwrap()
-        };
-        let (a, b) = (port(&fabric, at), port(&fabric, id));
-        fabric.connect(a, b).unwrap();
-        for end in [a, b] {
-            fabric.node_mut(end.node).port_mut(end.port).unwrap().state = mad::types::PortState::Active;
-        }
-        at = id;
-    }
+    let near = attach(&mut fabric, 0xffff_0000, &[spine]);
+    attach(&mut fabric, 0xffff_0001, &[near]);
     let graph = SwitchGraph::new(&fabric);
-    let names: Vec<&str> =
-        find_roots(&graph, &RoutingInput::default()).into_iter().map(|s| graph.name(s)).collect();
-    assert_eq!(names, ["S4", "S5"]);
+    assert_eq!(root_names(&graph), ["S4", "S5"]);
     assert!(check_all(&UpDown, &graph, &RoutingInput::default()).is_right());
+}
+
+/// A leaf that has lost its hosts, or has not got them yet, hangs on several spines and stands above none: no path gets longer
+/// by it. A second one hangs on the first.
+#[test]
+fn leaves_without_hosts_do_not_stand_above_the_spines() {
+    for (whole, spines, links) in [
+        (testing::fat_tree(&[4, 6], &[1, 3], 0), 6..9, 2),
+        (testing::fat_tree(&[2, 3, 4], &[1, 2, 3], 0), 20..26, 4),
+        (testing::fat_tree(&[2, 3, 4], &[1, 2, 3], 0), 20..26, 6),
+    ] {
+        let before = SwitchGraph::new(&whole);
+        let names: Vec<String> = root_names(&before).into_iter().map(str::to_owned).collect();
+        let roots: Vec<NodeId> = find_roots(&before, &RoutingInput::default())
+            .into_iter()
+            .inspect(|s| assert!(spines.contains(&(*s as usize))))
+            .map(|s| before.node(s))
+            .collect();
+        let mut fabric = whole;
+        let bare = attach(&mut fabric, 0xffff_0000, &roots[..links]);
+        attach(&mut fabric, 0xffff_0001, &[bare, bare]);
+        for node in fabric.node_ids().collect::<Vec<_>>() {
+            if let Some(port) = fabric.node_mut(node).port_mut(PortNum(0)).filter(|port| port.lid.is_none()) {
+                port.lid = mad::types::Lid::new(0x100 + node.index() as u16);
+            }
+        }
+        let graph = SwitchGraph::new(&fabric);
+        assert_eq!(root_names(&graph), names);
+        for engine in ["updn", "ftree"] {
+            let engine = crate::engines::by_name(engine).unwrap();
+            let report = check_all(engine, &graph, &RoutingInput::default());
+            assert_eq!(report.hops.detours, 0, "{}: {report}", engine.name());
+        }
+    }
 }
