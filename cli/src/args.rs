@@ -285,6 +285,9 @@ pub(crate) struct Route {
     /// Take the engines as a chain, as `rsm run` does: the first that routes, minhop after them unless no_fallback is given
     #[arg(long)]
     pub(crate) chain: bool,
+    /// Give all ports LIDs anew, 2^N to each of an adapter [default: the LIDs of the topology, or one each where it has none]
+    #[arg(long, value_name = "0-7", value_parser = clap::value_parser!(u8).range(0..=7))]
+    pub(crate) lmc: Option<u8>,
     #[command(flatten)]
     pub(crate) steering: Steering,
     /// Data VLs that the links have
@@ -307,8 +310,9 @@ pub(crate) struct Route {
     #[arg(long, value_name = "1-4095", default_value_t = 4095, requires = "adaptive",
         value_parser = clap::value_parser!(u16).range(1..=4095))]
     pub(crate) group_cap: u16,
-    /// Write opensm-subnet.lst, opensm.fdbs, opensm-lfts.dump and routes.json (service levels and SL-to-VL tables too) of
-    /// the first engine that routes, and in opensm.mcfdbs a group of all hosts, into this directory
+    /// Write opensm-subnet.lst, opensm.fdbs, opensm-lfts.dump, path-sl.dump (service levels), opensm-sl2vl.dump where VL is
+    /// not SL, and routes.json (all of these) of the first engine that routes, and in opensm.mcfdbs a group of all hosts,
+    /// into this directory
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// Print the judgements as JSON
@@ -357,18 +361,23 @@ pub(crate) struct Verify {
     /// Topology, as for `rsm route`; with the LIDs that the tables are for
     #[arg(value_name = "TOPOLOGY")]
     pub(crate) topology: PathBuf,
-    /// Tables: opensm.fdbs, opensm-lfts.dump, what dump_lfts prints, or routes.json of `rsm route`
+    /// Tables: opensm.fdbs, opensm-lfts.dump, what dump_lfts prints, or routes.json of `rsm route`; with the service levels of a
+    /// path-sl.dump that lies beside them
     #[arg(long, value_name = "DUMP")]
     pub(crate) tables: PathBuf,
     /// SL-to-VL tables: opensm-sl2vl.dump, outputs of `smpquery sl2vl`, or what `ibdmchk -d` takes
     #[arg(long, value_name = "DUMP")]
     pub(crate) sl2vl: Option<PathBuf>,
-    /// Service levels of paths, as `ibdmchk -c` takes them: lines GUID DLID SL
+    /// Service levels of paths: path-sl.dump, or lines GUID DLID SL as `ibdmchk -c` takes them [default: path-sl.dump beside
+    /// the tables; where there is none all paths are judged on SL 0]
     #[arg(long, value_name = "FILE")]
     pub(crate) path_sl: Option<PathBuf>,
     /// Multicast tables: opensm.mcfdbs
     #[arg(long, value_name = "DUMP")]
     pub(crate) multicast: Option<PathBuf>,
+    /// LMC of adapters' ports for which the topology says none: opensm-subnet.lst has no room for it
+    #[arg(long, value_name = "0-7", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=7))]
+    pub(crate) lmc: u8,
     /// Members of multicast groups: lines MLID PORT-GUID [send-only] or MLID sl N [default: those the tables deliver to]
     #[arg(long, value_name = "FILE", requires = "multicast")]
     pub(crate) members: Option<PathBuf>,

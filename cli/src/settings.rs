@@ -25,19 +25,7 @@ pub(crate) fn effective(settings: &Settings) -> Outcome<Config> {
     if let Some(priority) = settings.priority {
         config.sm.priority = priority;
     }
-    for name in settings.engine.iter().filter(|name| *name != engines::NO_FALLBACK) {
-        engines::by_name(name).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
-    }
-    if let Some(at) = settings.engine.iter().position(|name| name == engines::NO_FALLBACK)
-        && (at == 0 || at + 1 < settings.engine.len())
-    {
-        let text = format!(
-            "--engine {}: {} stands at the end, after an engine",
-            settings.engine.join(","),
-            engines::NO_FALLBACK
-        );
-        return Err(Failure::Usage(text));
-    }
+    check_chain(&settings.engine)?;
     if !settings.engine.is_empty() {
         config.routing.engines.clone_from(&settings.engine);
     }
@@ -48,6 +36,23 @@ pub(crate) fn effective(settings: &Settings) -> Outcome<Config> {
         config.log.level = level;
     }
     Ok(config)
+}
+
+/// Refuses a chain of engines with a name that is none, or with `no_fallback` elsewhere than at its end.
+///
+/// # Errors
+/// Exit code 2.
+pub(crate) fn check_chain(chain: &[String]) -> Outcome {
+    for name in chain.iter().filter(|name| *name != engines::NO_FALLBACK) {
+        engines::by_name(name).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
+    }
+    match chain.iter().position(|name| name == engines::NO_FALLBACK) {
+        Some(at) if at == 0 || at + 1 < chain.len() => {
+            let (chain, word) = (chain.join(","), engines::NO_FALLBACK);
+            Err(Failure::Usage(format!("--engine {chain}: {word} stands at the end, after an engine")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What a list that steers routing costs when it can't be used.

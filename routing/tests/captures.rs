@@ -36,7 +36,7 @@ fn every_capture_routes_and_verifies() {
     assert!(files.len() >= 2);
     for path in files {
         let loaded = formats::load(&path).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(loaded.lid_twice, None, "{}", path.display());
+        assert_eq!(loaded.wrong_lid, None, "{}", path.display());
         let mut fabric = loaded.fabric;
         complete_lids(&mut fabric);
         let graph = SwitchGraph::new(&fabric);

@@ -33,7 +33,7 @@ pub(super) fn run(args: &Emulate) -> Outcome {
     };
     logging::init(&LogConfig { level: args.log_level, ..LogConfig::default() })?;
     let loaded = formats::load(topology).map_err(|error| Failure::Usage(error.to_string()))?;
-    if let Some(twice) = &loaded.lid_twice {
+    if let Some(twice) = &loaded.wrong_lid {
         tracing::warn!("{twice}");
     }
     for warning in &loaded.warnings {

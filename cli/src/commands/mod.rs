@@ -15,6 +15,7 @@ mod query;
 mod run;
 mod simulate;
 mod steering;
+pub(crate) mod tables;
 #[cfg(feature = "verbs")]
 mod verbs;
 mod verify;

@@ -1,16 +1,17 @@
 //! `rsm route`: the middle of the pipeline on files, and what other offline commands share. Nothing here talks to a fabric.
 //!
-//! Exit codes: 0 right, 1 faults found or no engine routed, 2 input that can't be used, too few VLs for the one engine included.
+//! Exit codes: 0 all right, 1 faults found or an engine that does not route this fabric, 2 input that can't be used, `--data-vls`
+//! that are too few for one of the engines included. It is the same whether engines are given one by one or in a list.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context;
 use mad::types::MulticastLid;
 use routing::adaptive::Load;
 use routing::engines::{self, RoutingEngine, RoutingError, RoutingInput};
-use routing::fabric::{Fabric, SwitchGraph};
-use routing::formats::{self, counters, fdbs, flows, lfts, lst, mcfdbs, routes_json, sl2vl, tables};
+use routing::fabric::{Fabric, Node, SwitchGraph};
+use routing::formats::{self, Loaded, counters, fdbs, flows, lfts, lst, mcfdbs, path_sl, routes_json, sl2vl};
 use routing::multicast::{self, Member, MulticastTables};
 use routing::routes::{Routes, SlToVl};
 use routing::verify::lmc::{self, Disjointness};
@@ -20,11 +21,13 @@ use serde::Serialize;
 use simulations::generate;
 use sm_core::plan::balance;
 
+use super::tables::{self, Named};
 use super::without_lid::WithoutLid;
 use super::{adaptive, steering};
 use crate::args::Route;
 use crate::failure::{Failure, Outcome, complain};
 use crate::out;
+use crate::settings::check_chain;
 
 /// What became of one engine.
 #[derive(Serialize)]
@@ -44,16 +47,17 @@ struct Judgement {
 }
 
 pub(super) fn route(args: &Route) -> Outcome {
-    let (fabric, mut graph) = routable(&args.topology)?;
+    let (fabric, mut graph) = with_lids(&args.topology, args.lmc)?;
     if args.steering.avoid_degraded {
         graph = SwitchGraph::avoiding_degraded(&fabric);
     }
-    let tables = args.tables.as_ref().map(|dump| dumped(dump, &graph)).transpose()?;
+    let dumped = |dump: &PathBuf| tables::read(dump, &Named::default(), &fabric, &graph);
+    let tables = args.tables.as_ref().map(dumped).transpose()?.map(|dumped| dumped.routes);
     let load = args.load.as_ref().map(|file| load(file, &fabric, &graph)).transpose()?;
     let input =
         RoutingInput { data_vls: args.data_vls, tables, load, ..steering::input(&args.steering, &graph)? };
     let chosen = if args.chain {
-        vec![chain(&args.engine, &graph, &input)?]
+        vec![chain(args, &graph, &input)?]
     } else {
         args.engine.iter().map(|name| engines::by_name(name)).collect::<Result<_, _>>().map_err(usage)?
     };
@@ -73,11 +77,13 @@ pub(super) fn route(args: &Route) -> Outcome {
     }
     let mut judgements = Vec::new();
     let mut first: Option<Routes> = None;
+    let mut too_few = None;
     for engine in chosen {
         let began = Instant::now();
         let routed = engine.route(&graph, &input);
-        if let (Err(lanes @ RoutingError::NotEnoughVls { .. }), [_]) = (&routed, &args.engine[..]) {
-            return Err(usage(format!("--data-vls {}: {lanes}", args.data_vls)));
+        too_few = too_few.or_else(|| too_few_vls(args, routed.as_ref().err()));
+        if let (Some(text), [_]) = (&too_few, &args.engine[..]) {
+            return Err(usage(text));
         }
         let milliseconds = began.elapsed().as_secs_f64() * 1e3;
         let options = Options { data_vls: args.data_vls, ..Options::default() };
@@ -108,14 +114,27 @@ pub(super) fn route(args: &Route) -> Outcome {
         }
     }
     let right = judgements.iter().all(|j| j.report.as_ref().is_some_and(Report::is_right));
-    if right && sound { Ok(()) } else { Err(Failure::Reported) }
+    match too_few {
+        Some(text) => Err(usage(text)),
+        None if right && sound => Ok(()),
+        None => Err(Failure::Reported),
+    }
+}
+
+/// What is said where an engine needs more VLs than the caller says there are.
+fn too_few_vls(args: &Route, refused: Option<&RoutingError>) -> Option<String> {
+    let RoutingError::NotEnoughVls { available, .. } = refused? else { return None };
+    let flag = match args.steering.max_vls {
+        Some(most) if most == *available && most < args.data_vls => "--max-vls",
+        _ => "--data-vls",
+    };
+    Some(format!("{flag} {available}: {}", refused?))
 }
 
 /// The engine of a chain that routes, after telling why those before it don't.
-fn chain(names: &[String], graph: &SwitchGraph, input: &RoutingInput) -> Outcome<&'static dyn RoutingEngine> {
-    for name in names.iter().filter(|name| *name != engines::NO_FALLBACK) {
-        engines::by_name(name).map_err(usage)?;
-    }
+fn chain(args: &Route, graph: &SwitchGraph, input: &RoutingInput) -> Outcome<&'static dyn RoutingEngine> {
+    let names = &args.engine;
+    check_chain(names)?;
     let told = |reasons: &[RoutingError]| reasons.iter().for_each(|reason| complain(&reason.to_string()));
     match engines::route_chain(names, graph, input) {
         Ok((routes, refused)) => {
@@ -124,7 +143,8 @@ fn chain(names: &[String], graph: &SwitchGraph, input: &RoutingInput) -> Outcome
         }
         Err(refused) => {
             told(&refused);
-            Err(Failure::Reported)
+            let lanes = refused.iter().find_map(|reason| too_few_vls(args, Some(reason)));
+            Err(lanes.map_or(Failure::Reported, usage))
         }
     }
 }
@@ -144,9 +164,20 @@ impl Judgement {
 
 /// A topology to route; gets LIDs when no port has one.
 pub(super) fn routable(path: &Path) -> Outcome<(Fabric, SwitchGraph)> {
-    let mut fabric = topology(path)?;
-    if fabric.nodes().all(|(_, node)| node.end_ports().all(|(_, port)| port.lid.is_none())) {
-        generate::assign_lids(&mut fabric)?;
+    with_lids(path, None)
+}
+
+/// The same, with 2^`lmc` LIDs for each port of an adapter in place of those that it has.
+fn with_lids(path: &Path, lmc: Option<u8>) -> Outcome<(Fabric, SwitchGraph)> {
+    let mut fabric = match lmc {
+        Some(_) => loaded(path)?.fabric,
+        None => topology(path)?,
+    };
+    let none = |(_, node): (_, &Node)| node.end_ports().all(|(_, port)| port.lid.is_none());
+    if lmc.is_some() || fabric.nodes().all(none) {
+        let lmc = lmc.unwrap_or(0);
+        generate::assign_lids_with_lmc(&mut fabric, lmc)
+            .map_err(|error| usage(format!("{} with LMC {lmc}: {error}", path.display())))?;
     }
     let graph = SwitchGraph::new(&fabric);
     if graph.switch_count() == 0 {
@@ -155,18 +186,10 @@ pub(super) fn routable(path: &Path) -> Outcome<(Fabric, SwitchGraph)> {
     Ok((fabric, graph))
 }
 
-/// The content of a file, with what is no text replaced.
+/// The content of a file, with what is no text replaced, and without a mark before it.
 pub(super) fn text(path: &Path) -> Outcome<String> {
     let bytes = std::fs::read(path).map_err(|error| usage(format!("{}: {error}", path.display())))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Tables out of a dump.
-pub(super) fn dumped(path: &Path, graph: &SwitchGraph) -> Outcome<Routes> {
-    let name = path.display().to_string();
-    let read = tables::read(&name, &text(path)?, graph).map_err(usage)?;
-    read.warnings.iter().for_each(|warning| complain(warning));
-    Ok(read.routes)
+    Ok(formats::without_mark(&String::from_utf8_lossy(&bytes)).to_owned())
 }
 
 /// A measured load: port counters or flows, whichever the file holds.
@@ -180,11 +203,16 @@ fn load(path: &Path, fabric: &Fabric, graph: &SwitchGraph) -> Outcome<Load> {
     }
 }
 
-/// A topology for tables: no LID belongs to two ports.
+/// A topology for tables: no LID belongs to two ports, each is the base of its 2^LMC.
 pub(super) fn topology(path: &Path) -> Outcome<Fabric> {
+    let loaded = loaded(path)?;
+    loaded.wrong_lid.map_or(Ok(loaded.fabric), |wrong| Err(usage(wrong)))
+}
+
+fn loaded(path: &Path) -> Outcome<Loaded> {
     let loaded = formats::load(path).map_err(usage)?;
     loaded.warnings.iter().for_each(|warning| complain(warning));
-    loaded.lid_twice.map_or(Ok(loaded.fabric), |twice| Err(usage(twice)))
+    Ok(loaded)
 }
 
 pub(super) fn usage(error: impl ToString) -> Failure {
@@ -215,10 +243,11 @@ fn write_tables(directory: &Path, fabric: &Fabric, graph: &SwitchGraph, routes: 
         ("opensm.fdbs", fdbs::write(graph, routes)),
         ("opensm-lfts.dump", lfts::write(fabric, graph, routes)),
         ("opensm.mcfdbs", mcfdbs::write(&mcfdbs::by_guid(graph, &group))),
+        (tables::PATH_SL, path_sl::write(graph, routes)),
         ("routes.json", routes_json::write(graph, routes)),
     ];
     let per_switch = matches!(routes.sl_to_vl, SlToVl::PerSwitch(_));
-    let sl2vl = per_switch.then(|| ("opensm-sl2vl.dump", sl2vl::write(graph, &routes.sl_to_vl)));
+    let sl2vl = per_switch.then(|| (tables::SL2VL, sl2vl::write(graph, &routes.sl_to_vl)));
     for (name, text) in files.into_iter().chain(sl2vl) {
         let path = directory.join(name);
         std::fs::write(&path, text).with_context(|| format!("{}", path.display()))?;

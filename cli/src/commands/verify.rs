@@ -2,10 +2,11 @@
 //!
 //! Exit codes: 0 right, 1 faults found, 2 input that can't be used.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use routing::fabric::SwitchGraph;
-use routing::formats::{mcfdbs, members, path_sl, sl2vl, steering};
+use mad::types::PortNum;
+use routing::fabric::{Fabric, NodeId, SwitchGraph};
+use routing::formats::{self, mcfdbs, members, steering};
 use routing::routes::Routes;
 use routing::verify::legality::order_from_roots;
 use routing::verify::lmc::{self, Disjointness};
@@ -14,18 +15,25 @@ use routing::verify::{self, Options, Report};
 use serde::Serialize;
 use sm_core::config;
 
-use super::offline::{dumped, text, topology, usage};
+use super::offline::{text, topology, usage};
+use super::tables::{self, Dumped, Named};
 use super::without_lid::WithoutLid;
 use crate::args::Verify;
-use crate::failure::{Failure, Outcome, complain};
+use crate::failure::{Failure, Outcome};
 use crate::out;
 use crate::settings::steering_failure;
+
+/// What is said where tables come without service levels.
+const ONE_LANE: &str = "service levels: none with these tables, so all paths are judged on one lane; --path-sl and --sl2vl, \
+                        path-sl.dump beside the tables, or routes.json give others";
 
 /// All that was found.
 #[derive(Serialize)]
 struct Verdict {
     #[serde(flatten)]
     unicast: Report,
+    /// The file that the service levels come from; none: all paths are judged on SL 0.
+    service_levels: Option<PathBuf>,
     /// Ports that no check covers.
     without_lid: Option<WithoutLid>,
     /// How disjoint the paths of ports with several LIDs are.
@@ -35,7 +43,13 @@ struct Verdict {
 }
 
 pub(super) fn run(args: &Verify) -> Outcome {
-    let fabric = topology(&args.topology)?;
+    let mut fabric = topology(&args.topology)?;
+    if args.lmc > 0 {
+        add_lmc(&mut fabric, args.lmc);
+        if let Some(wrong) = formats::wrong_lid(&args.topology.display().to_string(), &fabric) {
+            return Err(usage(format!("--lmc {}: {wrong}", args.lmc)));
+        }
+    }
     let graph = SwitchGraph::new(&fabric);
     if graph.destinations().is_empty() {
         return Err(usage(format!(
@@ -43,22 +57,15 @@ pub(super) fn run(args: &Verify) -> Outcome {
             args.topology.display()
         )));
     }
-    let mut routes = dumped(&args.tables, &graph)?;
-    if let Some(path) = &args.sl2vl {
-        let read = sl2vl::read(&path.display().to_string(), &text(path)?, &graph).map_err(usage)?;
-        read.warnings.iter().for_each(|warning| complain(warning));
-        routes.sl_to_vl = read.sl_to_vl;
-    }
-    if let Some(path) = &args.path_sl {
-        routes.sl =
-            path_sl::read(&path.display().to_string(), &text(path)?, &fabric, &graph).map_err(usage)?;
-    }
+    let named = Named { path_sl: args.path_sl.as_deref(), sl2vl: args.sl2vl.as_deref() };
+    let Dumped { mut routes, service_levels } = tables::read(&args.tables, &named, &fabric, &graph)?;
     if let Some(path) = &args.root_guids {
         routes.order = Some(order(path, args.ids.as_deref(), &graph)?);
     }
     let options = Options { management: args.management, data_vls: args.data_vls };
     let verdict = Verdict {
         unicast: verify::check(&graph, &routes, options),
+        service_levels,
         without_lid: WithoutLid::of(&fabric),
         lmc: lmc::disjointness(&graph, &routes),
         multicast: args.multicast.as_ref().map(|_| of_multicast(args, &graph, &routes)).transpose()?,
@@ -73,12 +80,29 @@ pub(super) fn run(args: &Verify) -> Outcome {
     if right { Ok(()) } else { Err(Failure::Reported) }
 }
 
+/// Gives the ports of adapters and routers an LMC that have none.
+fn add_lmc(fabric: &mut Fabric, lmc: u8) {
+    let ids: Vec<NodeId> = fabric.nodes().filter(|(_, node)| !node.is_switch()).map(|(id, _)| id).collect();
+    for id in ids {
+        let ports: Vec<PortNum> = fabric.node(id).end_ports().map(|(port, _)| port).collect();
+        for number in ports {
+            if let Some(port) = fabric.node_mut(id).port_mut(number).filter(|port| port.lmc == 0) {
+                port.lmc = lmc;
+            }
+        }
+    }
+}
+
 impl Verdict {
     fn print(&self, tiers: bool) -> Outcome {
         out::line(&self.unicast.to_string())?;
         for tier in self.unicast.tiers.iter().filter(|_| tiers) {
             out::line(&tier.to_string())?;
         }
+        out::line(&match &self.service_levels {
+            Some(file) => format!("service levels: from {}", file.display()),
+            None => ONE_LANE.to_owned(),
+        })?;
         if let Some(without) = &self.without_lid {
             out::line(&without.to_string())?;
         }

@@ -68,6 +68,77 @@ fn a_link_whose_ends_disagree_is_told_with_its_line() {
     refused(path.to_str().expect("text"), "net:");
 }
 
+/// Torn, garbled and binary files of every format that `rsm route` writes: an exit code of 0, 1 or 2, never more than one line
+/// where it is 2, and nothing that moves a terminal's cursor. Marks before the text and lines of DOS do no harm.
+#[test]
+fn garbled_files_of_every_format_get_one_line() {
+    let folder = tempfile::tempdir().expect("folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("text").to_owned();
+    assert_eq!(rsm(&["generate", "torus", "3x3", "--hosts", "1", "-o", &at("net")]).code, Some(0));
+    assert_eq!(rsm(&["route", &at("net"), "--engine", "torus-2qos", "-o", &at("")]).code, Some(0));
+    let (topology, tables) = (at("opensm-subnet.lst"), at("routes.json"));
+    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1_u64);
+    let mut state = seed;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let mut refused = 0;
+    for name in [
+        "net",
+        "opensm-subnet.lst",
+        "opensm.fdbs",
+        "opensm-lfts.dump",
+        "routes.json",
+        "opensm.mcfdbs",
+        "path-sl.dump",
+        "opensm-sl2vl.dump",
+    ] {
+        let whole = std::fs::read(at(name)).expect("a file");
+        let mut odd: Vec<(String, Vec<u8>)> = vec![
+            ("binary".into(), (0..2000).map(|_| random(256) as u8).collect()),
+            ("dos".into(), String::from_utf8_lossy(&whole).replace('\n', "\r\n").into_bytes()),
+            ("mark".into(), [b"\xef\xbb\xbf", &whole[..]].concat()),
+        ];
+        for number in 0..6 {
+            let place = random(whole.len());
+            odd.push((format!("torn {number}"), whole[..place].to_vec()));
+            for (what, by) in [
+                ("zero", &b"\0\0"[..]),
+                ("bell", b"\x07\x1b[2J"),
+                ("huge", b"99999999999999999999"),
+                ("minus", b"-1"),
+            ] {
+                odd.push((format!("{what} {number}"), [&whole[..place], by, &whole[place..]].concat()));
+            }
+        }
+        for (what, bytes) in odd {
+            let file = at("odd");
+            std::fs::write(&file, bytes).expect("file");
+            let said = match name {
+                "net" | "opensm-subnet.lst" => rsm(&["route", &file, "--engine", "updn"]),
+                "opensm.mcfdbs" => rsm(&["verify", &topology, "--tables", &tables, "--multicast", &file]),
+                "path-sl.dump" => {
+                    rsm(&["verify", &topology, "--tables", &at("opensm.fdbs"), "--path-sl", &file])
+                }
+                "opensm-sl2vl.dump" => rsm(&["verify", &topology, "--tables", &tables, "--sl2vl", &file]),
+                _ => rsm(&["verify", &topology, "--tables", &file]),
+            };
+            let text = format!("SEED={seed}, {name}, {what}: {said:?}");
+            assert!(matches!(said.code, Some(0..=2)) && !said.err.contains("panicked"), "{text}");
+            assert!(!said.err.contains(|c: char| c.is_control() && !['\n', '\t'].contains(&c)), "{text}");
+            if said.code == Some(2) {
+                refused += 1;
+                // What is odd may be told before, each on its line.
+                assert!(said.err.lines().all(|line| line.starts_with("rsm: ")), "{text}");
+                assert!(said.err.contains(&file), "{text}");
+            }
+            assert!(said.code != Some(2) || !["dos", "mark"].contains(&what.as_str()), "{text}");
+        }
+    }
+    assert!(refused > 100, "SEED={seed}: {refused}");
+}
+
 /// 200 MB that begin with nothing of a topology are not read to their end; those that do are read once, without copies of
 /// their lines. Memory is bounded by `ulimit -v`: a command that needs more ends without its line.
 #[test]

@@ -10,30 +10,141 @@ fn net(name: &str) -> String {
     path.to_str().expect("text").to_owned()
 }
 
+/// Every dump is right with what lies beside it, and tables of several lanes are wrong without.
 #[test]
 fn tables_of_every_engine_are_written_and_found_right() {
     let folder = tempfile::tempdir().expect("folder");
-    for (engine, file) in [
-        ("minhop", "tree36.net"),
-        ("ftree", "tree36.net"),
-        ("updn", "torus4x4.net"),
-        ("dfsssp", "torus4x4.net"),
+    let torus = folder.path().join("torus.net").to_str().expect("text").to_owned();
+    assert_eq!(rsm(&["generate", "torus", "5x5", "--hosts", "2", "-o", &torus]).code, Some(0));
+    for (engine, file, lanes) in [
+        ("minhop", net("tree36.net"), false),
+        ("ftree", net("tree36.net"), false),
+        ("updn", net("torus4x4.net"), false),
+        ("dfsssp", net("torus4x4.net"), true),
+        ("lash", torus.clone(), true),
+        ("nue", torus.clone(), true),
+        ("torus-2qos", torus.clone(), true),
     ] {
         let directory = folder.path().join(engine);
         let directory = directory.to_str().expect("text");
-        let routed = rsm(&["route", &net(file), "--engine", engine, "-o", directory]);
+        let routed = rsm(&["route", &file, "--engine", engine, "-o", directory]);
         assert_eq!(routed.code, Some(0), "{routed:?}");
         assert!(routed.out.contains(&format!("{engine}: right:")), "{}", routed.out);
         let topology = format!("{directory}/opensm-subnet.lst");
-        for dump in ["opensm.fdbs", "opensm-lfts.dump"] {
-            let verified = rsm(&["verify", &topology, "--tables", &format!("{directory}/{dump}")]);
-            assert_eq!(verified.code, Some(u8::from(engine == "dfsssp").into()), "{engine}: {verified:?}");
-            // Without the SLs, which dumps of tables don't hold, dfsssp's tables on a torus do have a credit loop.
-            assert_eq!(verified.out.contains("credit loop: "), engine == "dfsssp", "{}", verified.out);
+        let levels = format!("{directory}/path-sl.dump");
+        for dump in ["opensm.fdbs", "opensm-lfts.dump", "routes.json"] {
+            let path = format!("{directory}/{dump}");
+            let verified = rsm(&["verify", &topology, "--tables", &path]);
+            assert_eq!(verified.code, Some(0), "{engine}, {dump}: {verified:?}");
+            let from = if dump == "routes.json" { &path } else { &levels };
+            assert!(verified.out.contains(&format!("\nservice levels: from {from}\n")), "{}", verified.out);
+            let json = rsm(&["verify", &topology, "--tables", &path, "--json"]);
+            let found: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
+            assert_eq!(found["service_levels"], **from);
+            // Elsewhere nothing lies beside the tables.
+            let alone = folder.path().join("alone").join(dump);
+            std::fs::create_dir_all(alone.parent().expect("a folder")).expect("folder");
+            std::fs::copy(&path, &alone).expect("a copy");
+            let verified = rsm(&["verify", &topology, "--tables", alone.to_str().expect("text")]);
+            // On one lane the lanes of `nue` may close a circle or not.
+            if engine != "nue" {
+                let closes = lanes && dump != "routes.json";
+                assert_eq!(verified.out.contains("credit loop: "), closes, "{engine}, {dump}: {verified:?}");
+            }
+            let told = verified.out.contains(
+                "\nservice levels: none with these tables, so all paths are judged on one lane; --path-sl and --sl2vl, ",
+            );
+            assert_eq!(told, dump != "routes.json", "{}", verified.out);
         }
-        let verified = rsm(&["verify", &topology, "--tables", &format!("{directory}/routes.json")]);
-        assert_eq!(verified.code, Some(0), "{engine}, with its SLs: {verified:?}");
+        // The engine `file` takes them along.
+        let again =
+            rsm(&["route", &topology, "--engine", "file", "--tables", &format!("{directory}/opensm.fdbs")]);
+        assert_eq!(again.code, Some(0), "{engine}: {again:?}");
     }
+    // SL-to-VL tables that the head of the SLs names have to be there.
+    let directory = folder.path().join("torus-2qos");
+    std::fs::remove_file(directory.join("opensm-sl2vl.dump")).expect("removed");
+    let at = |name: &str| directory.join(name).to_str().expect("text").to_owned();
+    let said = rsm(&["verify", &at("opensm-subnet.lst"), "--tables", &at("opensm.fdbs")]);
+    assert!(said.refused(2).contains("opensm-sl2vl.dump: "), "{said:?}");
+}
+
+/// One exit code for an engine, whether it is asked for alone, in a list or as the whole of a chain.
+#[test]
+fn an_engine_gives_the_same_exit_code_in_a_list() {
+    let torus = net("torus4x4.net");
+    for (engine, more, code) in [
+        ("updn", &[][..], 0),
+        ("minhop", &[], 1),
+        ("ftree", &[], 1),
+        ("dfsssp", &["--data-vls", "1"], 2),
+        ("lash", &["--max-vls", "1"], 2),
+    ] {
+        let with = |engines: &str, chain: &[&str]| {
+            let said = rsm(&[&["route", &torus, "--engine", engines], more, chain].concat());
+            assert_eq!(said.code, Some(code), "{engines}: {said:?}");
+            said
+        };
+        let alone = with(engine, &[]);
+        let chained = with(&format!("{engine},no_fallback"), &["--chain"]);
+        let mut said = vec![alone, chained];
+        said.extend([format!("updn,{engine}"), format!("{engine},updn")].map(|list| with(&list, &[])));
+        for said in said.iter().filter(|_| code == 2) {
+            let last = said.err.lines().last().expect("a line");
+            let flag = format!("rsm: {} 1: {engine}: needs ", more[0]);
+            assert!(last.starts_with(&flag) && last.ends_with("virtual lanes, the links have 1"), "{said:?}");
+        }
+    }
+    for list in ["no_fallback", "no_fallback,updn", "updn,no_fallback,minhop"] {
+        let said = rsm(&["route", &torus, "--chain", "--engine", list]);
+        let text = format!("rsm: --engine {list}: no_fallback stands at the end, after an engine");
+        assert_eq!(said.refused(2), text);
+    }
+}
+
+/// With an LMC the LIDs of one port take different ways, by every engine that is asked; the tables are right again when they are
+/// read for a topology that has no room for an LMC.
+#[test]
+fn lids_of_one_port_take_different_ways() {
+    let folder = tempfile::tempdir().expect("folder");
+    let torus = folder.path().join("torus.net").to_str().expect("text").to_owned();
+    assert_eq!(rsm(&["generate", "torus", "4x4", "--hosts", "2", "-o", &torus]).code, Some(0));
+    for (engine, file) in [
+        ("minhop", net("tree36.net")),
+        ("ftree", net("tree36.net")),
+        ("updn", torus.clone()),
+        ("dor", torus.clone()),
+        ("torus-2qos", torus.clone()),
+        ("dfsssp", torus.clone()),
+        ("lash", torus.clone()),
+        ("nue", torus.clone()),
+    ] {
+        let directory = folder.path().join(engine);
+        let at = |name: &str| directory.join(name).to_str().expect("text").to_owned();
+        let said = rsm(&["route", &file, "--engine", engine, "--lmc", "2", "-o", &at(""), "--json"]);
+        let found: serde_json::Value = serde_json::from_str(&said.out).expect("JSON");
+        let ways = found[0]["lmc"]["paths"]["mean"].as_f64().expect("a number");
+        assert!(ways > 1.3, "{engine}: {}", found[0]["lmc"]);
+        if engine == "ftree" {
+            assert_eq!(found[0]["lmc"]["disjoint"], found[0]["lmc"]["pairs"], "four cables to four ways");
+        }
+        let verified =
+            rsm(&["verify", &at("opensm-subnet.lst"), "--tables", &at("opensm.fdbs"), "--lmc", "2"]);
+        assert_eq!(verified.code, said.code, "{engine}: {verified:?}");
+        assert_eq!(verified.code, Some(i32::from(engine == "dor")), "{engine}: {verified:?}");
+        assert!(
+            verified.out.contains(&format!("\nLMC: {} of ", found[0]["lmc"]["disjoint"])),
+            "{verified:?}"
+        );
+        assert_eq!(verified.err, "", "no LID is nobody's");
+    }
+    let topology = folder.path().join("updn/opensm-subnet.lst");
+    let topology = topology.to_str().expect("text");
+    let tables = folder.path().join("updn/opensm.fdbs");
+    let said = rsm(&["verify", topology, "--tables", tables.to_str().expect("text"), "--lmc", "3"]);
+    assert!(said.refused(2).starts_with(&format!("rsm: --lmc 3: {topology}: ")), "{said:?}");
+    let said = rsm(&["route", &net("tree648.net"), "--lmc", "7"]);
+    assert!(said.refused(2).contains("tree648.net with LMC 7: "), "{said:?}");
 }
 
 #[test]

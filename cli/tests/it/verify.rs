@@ -201,3 +201,27 @@ fn route_and_verify_agree_on_the_group_of_all_hosts() {
         assert_eq!(routed.code == Some(1), routed.err.starts_with(&named), "{routed:?}");
     }
 }
+
+/// With fewer VLs than leave room for a tree the group of all hosts may close a credit loop: `rsm route` names it and ends with 1,
+/// though the unicast tables are right.
+#[test]
+fn a_group_without_a_tree_is_named_and_ends_with_1() {
+    let folder = tempfile::tempdir().expect("folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("text").to_owned();
+    assert_eq!(rsm(&["generate", "torus", "5x5", "--hosts", "1", "-o", &at("net")]).code, Some(0));
+    let route = |vls| rsm(&["route", &at("net"), "--engine", "dfsssp", "--data-vls", vls, "-o", &at("")]);
+    let narrow = route("4");
+    assert_eq!(narrow.code, Some(1), "{narrow:?}");
+    assert!(narrow.out.contains("dfsssp: right:"), "{narrow:?}");
+    let named =
+        "rsm: dfsssp: multicast group 0xc000: no tree was found that closes no credit loop with unicast: ";
+    assert!(narrow.err.starts_with(named), "{narrow:?}");
+    let files = ["opensm-subnet.lst", "opensm.fdbs", "opensm.mcfdbs"].map(at);
+    let verify = |more: &[&str]| rsm(&[&["verify", &files[0], "--tables", &files[1]], more].concat());
+    assert_eq!(verify(&[]).code, Some(0), "unicast alone");
+    let both = verify(&["--multicast", &files[2]]);
+    assert_eq!(both.code, Some(1), "{both:?}");
+    assert!(both.out.contains("credit loop with unicast: "), "{both:?}");
+    let wide = route("8");
+    assert_eq!((wide.code, wide.err.as_str()), (Some(0), ""), "{wide:?}");
+}

@@ -26,7 +26,10 @@ impl fmt::Display for FormatError {
                 write!(f, ":{}", self.column)?;
             }
         }
-        write!(f, ": {}, expected {}", self.found, self.expected)
+        // Whatever a file holds, the error is one line and moves no terminal's cursor.
+        let odd = |c: char| c != '\t' && (c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'));
+        let plain = |text: &str| text.replace(odd, "\u{fffd}");
+        write!(f, ": {}, expected {}", plain(&self.found), plain(&self.expected))
     }
 }
 

@@ -44,7 +44,7 @@ fn entry(tables: &mut TableBuilder<'_>, mut at: Cursor<'_>) -> Result<(), Format
     if at.take("UNREACHABLE") {
         return tables.entry(lid, u64::from(NO_PORT), &start);
     }
-    let port = at.number("a port number or UNREACHABLE", u64::MAX)?;
+    let port = at.number("a port number or UNREACHABLE", 255)?;
     tables.entry(lid, port, &start)
 }
 

@@ -129,8 +129,8 @@ pub fn read(file: &str, text: &str) -> Result<Loaded, FormatError> {
         fabric.connect(a, b).map_err(|e| bad(e.to_string(), "each port in one link"))?;
     }
     let from = parsed.from.map(|from| end(&fabric, from)).transpose()?;
-    let lid_twice = lids::twice(file, &fabric, &lids::Places::default());
-    Ok(Loaded { fabric, format: Format::Json, from, lid_twice, warnings: Vec::new() })
+    let wrong_lid = lids::wrong(file, &fabric, &lids::Places::default());
+    Ok(Loaded { fabric, format: Format::Json, from, wrong_lid, warnings: Vec::new() })
 }
 
 fn json_node(node: &Node) -> JsonNode {

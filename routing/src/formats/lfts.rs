@@ -34,7 +34,7 @@ pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, Forma
             at.take("0x");
             let lid = at.hex("a LID")?;
             at.blanks();
-            let port = at.number("a port number", u64::MAX)?;
+            let port = at.number("a port number", 255)?;
             tables.entry(lid, port, &start)?;
         } else if rest.ends_with("lids dumped") && !multicast {
             tables.end();

@@ -84,8 +84,36 @@ pub(super) fn same<'a>(
     }
 }
 
-/// The first LID that two ports in use have. A fabric may be found so, but tables for it can't be judged.
-pub(super) fn twice(file: &str, fabric: &Fabric, places: &Places<'_>) -> Option<FormatError> {
+/// The first LID that two ports in use have, else the first base LID of which not as many low bits are 0 as the LMC says, or whose
+/// LIDs go beyond the unicast ones. A fabric may be found so, but tables for it can't be judged.
+pub(super) fn wrong(file: &str, fabric: &Fabric, places: &Places<'_>) -> Option<FormatError> {
+    twice(file, fabric, places).or_else(|| no_base(file, fabric, places))
+}
+
+fn no_base(file: &str, fabric: &Fabric, places: &Places<'_>) -> Option<FormatError> {
+    for (node, facts) in fabric.nodes() {
+        for (port, of) in facts.end_ports() {
+            let (end, lids) = (PortRef { node, port }, 1_u16 << of.lmc.min(7));
+            let Some(base) = of.lid.filter(|_| facts.is_switch() || fabric.peer(end).is_some()) else {
+                continue;
+            };
+            let last = base.get().checked_add(lids - 1).and_then(Lid::new);
+            if base.get() % lids == 0 && last.is_some() {
+                continue;
+            }
+            let found =
+                format!("\"{}\"[{port}] has base LID {} with LMC {}", facts.description, base.get(), of.lmc);
+            let expected = format!("a multiple of {lids}, the last LID at most 49151");
+            return Some(match places.get(&end) {
+                Some(place) => place.error_with(found, expected),
+                None => FormatError::file(file, found, expected),
+            });
+        }
+    }
+    None
+}
+
+fn twice(file: &str, fabric: &Fabric, places: &Places<'_>) -> Option<FormatError> {
     let mut ranges = Vec::new();
     for (node, facts) in fabric.nodes() {
         for (port, of) in facts.end_ports() {

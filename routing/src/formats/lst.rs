@@ -71,8 +71,8 @@ pub fn read(file: &str, text: &str) -> Result<Loaded, FormatError> {
             (port.width, port.speed, port.state) = *rate;
         }
     }
-    let lid_twice = lids::twice(file, &fabric, &places);
-    Ok(Loaded { fabric, format: Format::Lst, from: None, lid_twice, warnings })
+    let wrong_lid = lids::wrong(file, &fabric, &places);
+    Ok(Loaded { fabric, format: Format::Lst, from: None, wrong_lid, warnings })
 }
 
 type Rate = (Option<LinkWidth>, Option<LinkSpeed>, PortState);

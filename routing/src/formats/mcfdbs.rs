@@ -23,7 +23,8 @@ pub fn by_guid(graph: &SwitchGraph, tables: &crate::multicast::MulticastTables) 
 /// Reads the dump.
 ///
 /// # Errors
-/// A line that is none of the format, an MLID outside 0xC000 to 0xFFFE, a port above 254, entries before a heading.
+/// A line that is none of the format, an MLID outside 0xC000 to 0xFFFE, a port above 254, entries before a heading, a switch or
+/// an MLID in its table twice.
 pub fn read(file: &str, text: &str) -> Result<MulticastTables, FormatError> {
     let mut tables = MulticastTables::new();
     lines(file, text, &mut |entry, _| {
@@ -83,12 +84,16 @@ fn lines(
     take: &mut dyn FnMut(Entry, &Cursor<'_>) -> Result<(), FormatError>,
 ) -> Result<(), FormatError> {
     let mut current = None;
+    // The line in which each table begins, and each entry of the table at hand stands.
+    let (mut begun, mut entries) = (BTreeMap::new(), BTreeMap::new());
     for (index, line) in text.lines().enumerate() {
         let mut at = Cursor::new(file, index + 1, line);
         at.blanks();
         if at.take("Switch 0x") {
             let place = at;
             let guid = Guid(at.hex("a GUID")?);
+            once(&mut begun, guid, &place, &format!("switch {guid}"), "one table for each switch")?;
+            entries.clear();
             current = Some(guid);
             take(Entry::Switch(guid), &place)?;
         } else if at.rest().starts_with("0x") {
@@ -100,12 +105,28 @@ fn lines(
             at.blanks();
             at.expect(":")?;
             let guid = current.ok_or_else(|| start.error("`Switch 0x…` first"))?;
+            let what = format!("MLID 0x{:04X}", mlid.get());
+            once(&mut entries, mlid, &start, &what, "each MLID once in a table")?;
             ports(at, &mut |port, place| take(Entry::Port(guid, mlid, port), place))?;
         } else if !at.rest().is_empty() && !at.rest().starts_with(['#', 'L']) {
             return Err(at.error("`Switch 0x…` or `0xMLID : 0xPORT …`"));
         }
     }
     Ok(())
+}
+
+/// Notes the line of something that is to be there once.
+fn once<K: Ord>(
+    lines: &mut BTreeMap<K, usize>,
+    key: K,
+    at: &Cursor<'_>,
+    what: &str,
+    expected: &str,
+) -> Result<(), FormatError> {
+    match lines.insert(key, at.line()) {
+        None => Ok(()),
+        Some(first) => Err(at.error_with(format!("{what} a second time, first in line {first}"), expected)),
+    }
 }
 
 fn ports(
@@ -157,6 +178,22 @@ mod tests {
     use crate::formats::members;
     use crate::multicast::{Member, plan};
     use crate::verify::multicast::{Group, MulticastFaultKind, check, groups_of};
+
+    #[test]
+    fn tables_and_entries_that_are_there_twice_are_refused_with_both_lines() {
+        let said = |text: &str| read("m", text).unwrap_err().to_string();
+        let table = "Switch 0x0000000000000007\nLID    : Out Port(s)\n0xC000 : 0x001\n0xC001 : 0x002\n";
+        assert!(read("m", table).is_ok());
+        assert_eq!(
+            said(&format!("{table}0xC000 : 0x003\n")),
+            "m:5:1: MLID 0xC000 a second time, first in line 3, expected each MLID once in a table"
+        );
+        assert_eq!(
+            said(&format!("{table}{table}")),
+            "m:5:10: switch 0x0000000000000007 a second time, first in line 1, expected one table for each switch"
+        );
+        assert!(read("m", &format!("{table}{}", table.replace("07", "08"))).is_ok());
+    }
 
     /// Groups of all, of a few, with a member that only sends and with an SL: what is dumped reads back as the same tables, the list
     /// of members as the same groups, and the two are right together; an entry less is found by the list alone.

@@ -69,8 +69,9 @@ pub struct Loaded {
     pub format: Format,
     /// Where the discovery began, if the file says so: the port that ibnetdiscover ran on, of ibsim's first node.
     pub from: Option<PortRef>,
-    /// The first LID that two ports in use have, with both: the fabric was found so, but there are no right tables for it.
-    pub lid_twice: Option<FormatError>,
+    /// The first LID that two ports in use have, with both, or that is no base of 2^LMC LIDs: the fabric was found so, but there
+    /// are no right tables for it.
+    pub wrong_lid: Option<FormatError>,
     /// What was passed over, a line each, with the file's name.
     pub warnings: Vec<String>,
 }
@@ -92,7 +93,7 @@ pub fn load(path: &Path) -> Result<Loaded, FormatError> {
     let mut file = std::fs::File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
     file.by_ref().take(HEAD).read_to_end(&mut bytes).map_err(unreadable)?;
-    detect(&name, &String::from_utf8_lossy(&bytes))?;
+    detect(&name, without_mark(&String::from_utf8_lossy(&bytes)))?;
     let rest = LONGEST_FILE + 1 - bytes.len() as u64;
     file.take(rest).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > LONGEST_FILE {
@@ -100,10 +101,16 @@ pub fn load(path: &Path) -> Result<Loaded, FormatError> {
         return Err(FormatError::file(&name, "the file is longer than any fabric", expected));
     }
     let text = String::from_utf8_lossy(&bytes);
-    match detect(&name, &text)? {
-        Format::Ibsim => ibsim::read_with(&name, &text, &ibsim::files_beside(path)),
-        format => parse_as(format, &name, &text),
+    let text = without_mark(&text);
+    match detect(&name, text)? {
+        Format::Ibsim => ibsim::read_with(&name, text, &ibsim::files_beside(path)),
+        format => parse_as(format, &name, text),
     }
+}
+
+/// A text without the mark that some editors put before UTF-8.
+pub fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// Reads `text`, whatever format it has; `file` is its name for errors.
@@ -111,6 +118,7 @@ pub fn load(path: &Path) -> Result<Loaded, FormatError> {
 /// # Errors
 /// Text that is no topology, or one with a fault, with its place.
 pub fn parse(file: &str, text: &str) -> Result<Loaded, FormatError> {
+    let text = without_mark(text);
     parse_as(detect(file, text)?, file, text)
 }
 
@@ -121,6 +129,11 @@ fn parse_as(format: Format, file: &str, text: &str) -> Result<Loaded, FormatErro
         Format::Lst => lst::read(file, text),
         Format::Json => json::read(file, text),
     }
+}
+
+/// [`Loaded::wrong_lid`] of a fabric of which LIDs or LMCs were changed since `file` was read.
+pub fn wrong_lid(file: &str, fabric: &Fabric) -> Option<FormatError> {
+    lids::wrong(file, fabric, &lids::Places::default())
 }
 
 /// What kind of file this is, by its first telling line.

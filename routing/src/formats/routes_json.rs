@@ -77,6 +77,11 @@ pub fn write(graph: &SwitchGraph, routes: &Routes) -> String {
     serde_json::to_string(&document).unwrap_or_default() + "\n"
 }
 
+/// Whether a text is meant to be such a document.
+pub fn is(text: &str) -> bool {
+    text.trim_start().starts_with('{')
+}
+
 #[derive(Deserialize)]
 struct Stored {
     engine: String,

@@ -22,7 +22,7 @@ pub struct Tables {
 /// # Errors
 /// None of these; or as [`fdbs::read`], [`lfts::read`] and [`routes_json::read`].
 pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, FormatError> {
-    if text.trim_start().starts_with('{') {
+    if routes_json::is(text) {
         return routes_json::read(file, text, graph);
     }
     let is_fdbs = |line: &str| line.contains("Switch 0x") && !line.starts_with("Unicast");

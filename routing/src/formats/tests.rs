@@ -232,13 +232,13 @@ fn a_lid_at_two_ports_is_found_in_every_format() {
         ]
     };
     for text in texts(&fabric) {
-        assert_eq!(parse("t", &text).unwrap().lid_twice, None);
+        assert_eq!(parse("t", &text).unwrap().wrong_lid, None);
     }
     let name = |f: &Fabric, id, port: u8| format!("\"{}\"[{port}] has LID", f.node(id).description);
     let twice = |fabric: &Fabric, ends: [(NodeId, u8); 2]| {
         for (number, text) in texts(fabric).into_iter().enumerate() {
             let loaded = parse("t", &text).unwrap();
-            let said = loaded.lid_twice.expect("a LID twice").to_string();
+            let said = loaded.wrong_lid.expect("a LID twice").to_string();
             assert!(ends.iter().all(|(id, port)| said.contains(&name(fabric, *id, *port))), "{said}");
             assert!(said.ends_with("expected each LID at one port only"), "{said}");
             // JSON has no lines of its own.
@@ -258,8 +258,24 @@ fn a_lid_at_two_ports_is_found_in_every_format() {
         fabric.node_mut(*id).port_mut(one).unwrap().lmc = 2;
     }
     for text in &texts(&fabric)[..3] {
-        let said = parse("t", text).unwrap().lid_twice.expect("ranges that overlap").to_string();
+        let said = parse("t", text).unwrap().wrong_lid.expect("ranges that overlap").to_string();
         assert!(said.contains(" has LIDs ") && said.contains(" to "), "{said}");
+    }
+    // A base LID of which the low bits are not 0, and one whose LIDs go beyond the last.
+    for (number, id) in hosts.iter().enumerate() {
+        fabric.node_mut(*id).port_mut(one).unwrap().lid = mad::types::Lid::new(0x1000 + 4 * number as u16);
+    }
+    for text in &texts(&fabric)[..3] {
+        assert_eq!(parse("t", text).unwrap().wrong_lid, None);
+    }
+    for (lid, lmc) in [(0x2001, 2), (0x2002, 2), (0xbfff, 1)] {
+        let port = fabric.node_mut(hosts[1]).port_mut(one).unwrap();
+        (port.lid, port.lmc) = (mad::types::Lid::new(lid), lmc);
+        for text in &texts(&fabric)[..3] {
+            let said = parse("t", text).unwrap().wrong_lid.expect("no base").to_string();
+            let found = format!("[1] has base LID {lid} with LMC {lmc}, expected a multiple of {}", 1 << lmc);
+            assert!(said.contains(&found), "{said}");
+        }
     }
 }
 

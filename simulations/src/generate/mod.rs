@@ -20,7 +20,7 @@ mod xgft;
 mod tests;
 
 use mad::types::{Guid, Lid, LinkSpeed, LinkWidth};
-use routing::fabric::{Fabric, FabricError, NodeId, PortRef};
+use routing::fabric::{Fabric, FabricError, NodeId};
 
 use plan::Plan;
 
@@ -240,19 +240,30 @@ pub fn generate(topology: &Topology, options: &Options) -> Result<Fabric, Genera
 /// # Errors
 /// [`GenerateError::TooManyLids`].
 pub fn assign_lids(fabric: &mut Fabric) -> Result<(), GenerateError> {
+    assign_lids_with_lmc(fabric, 0)
+}
+
+/// The same with 2^`lmc` LIDs (0 to 7) for each port of adapters and routers, and one for each switch.
+///
+/// # Errors
+/// More LIDs than there are.
+pub fn assign_lids_with_lmc(fabric: &mut Fabric, lmc: u8) -> Result<(), GenerateError> {
     let ids: Vec<NodeId> = fabric.node_ids().collect();
-    let mut ends: Vec<PortRef> = Vec::new();
+    let mut next = 1_usize;
     for node in ids {
-        ends.extend(fabric.node(node).end_ports().map(|(port, _)| PortRef { node, port }));
-    }
-    for (index, end) in ends.iter().enumerate() {
-        let lid = u16::try_from(index + 1).ok().and_then(Lid::new);
-        let lid = lid.ok_or(GenerateError::TooManyLids(ends.len()))?;
-        if let Some(port) = fabric.node_mut(end.node).port_mut(end.port) {
-            port.lid = Some(lid);
+        let lmc = if fabric.node(node).is_switch() { 0 } else { lmc.min(7) };
+        let ends: Vec<mad::types::PortNum> = fabric.node(node).end_ports().map(|(port, _)| port).collect();
+        for number in ends {
+            let lids = 1 << lmc;
+            let base = next.next_multiple_of(lids);
+            next = base + lids;
+            if let Some(port) = fabric.node_mut(node).port_mut(number) {
+                (port.lid, port.lmc) = (u16::try_from(base).ok().and_then(Lid::new), lmc);
+            }
         }
     }
-    Ok(())
+    let last = u16::try_from(next - 1).ok().and_then(Lid::new);
+    if last.is_some() || next == 1 { Ok(()) } else { Err(GenerateError::TooManyLids(next - 1)) }
 }
 
 /// The node GUID of host `index` in a fabric of hosts with one port.

@@ -1,4 +1,5 @@
 use petgraph::visit::Dfs;
+use routing::fabric::PortRef;
 
 use super::*;
 

@@ -15,7 +15,8 @@ use routing::study::traffic::{self, Congestion, Pattern};
 use serde::Serialize;
 
 use crate::args::Traffic;
-use crate::commands::offline::{dumped, routable, usage};
+use crate::commands::offline::{routable, usage};
+use crate::commands::tables::without_levels;
 use crate::failure::{Failure, Outcome};
 use crate::out;
 
@@ -94,7 +95,7 @@ fn candidates(args: &Traffic, graph: &SwitchGraph) -> Outcome<Vec<(String, Resul
     };
     let mut all: Vec<_> = chosen.into_iter().map(route).collect();
     for file in &args.tables {
-        all.push((file.display().to_string(), Ok(dumped(file, graph)?.lfts)));
+        all.push((file.display().to_string(), Ok(without_levels(file, graph)?)));
     }
     Ok(all)
 }

@@ -229,12 +229,12 @@ impl<'a> Reader<'a> {
             let number = ports.into_iter().find(|(_, p)| p.guid == port).map(|(n, _)| n)?;
             Some(PortRef { node: id, port: number })
         });
-        let lid_twice = lids::twice(file, &self.fabric, &self.lids);
+        let wrong_lid = lids::wrong(file, &self.fabric, &self.lids);
         Ok(Loaded {
             fabric: self.fabric,
             format: Format::Ibnetdiscover,
             from,
-            lid_twice,
+            wrong_lid,
             warnings: self.warnings,
         })
     }

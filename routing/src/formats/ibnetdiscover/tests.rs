@@ -198,7 +198,7 @@ fn lids_and_lmcs_out_of_range_are_refused_with_their_place() {
 fn lids_of_one_port_that_differ_are_refused_with_both_lines() {
     let (_, text) = golden().into_iter().find(|(path, _)| path.ends_with("torus-lmc1-from-H5.txt")).unwrap();
     let whole = read("t", &text).unwrap();
-    assert_eq!(whole.lid_twice, None);
+    assert_eq!(whole.wrong_lid, None);
     let mut changed = 0;
     for (number, line) in text.lines().enumerate().filter(|(_, line)| line.starts_with('[')) {
         let place = line.rfind(" lid ").unwrap() + " lid ".len();

@@ -8,7 +8,7 @@ use mad::types::{Guid, LinkSpeed, LinkWidthSet, NodeType, PortNum};
 use crate::fabric::{Fabric, Node, NodeId, PortRef};
 use crate::formats::assemble::{HalfLink, check_port, connect};
 use crate::formats::error::{Cursor, FormatError};
-use crate::formats::lids::{self, lid_and_lmc};
+use crate::formats::lids::{self, lid_and_lmc, number_after};
 use crate::formats::{Format, Loaded};
 
 /// Finds the text of an included file by its name.
@@ -96,6 +96,9 @@ struct Line<'a> {
     peer: String,
     peer_port: u64,
     at: Cursor<'a>,
+    /// What the comment says of the peer: its LID, with its place, and width and speed of the link.
+    peer_lid: Option<(u64, Cursor<'a>)>,
+    rate: Option<&'a str>,
 }
 
 #[derive(Default)]
@@ -303,7 +306,10 @@ impl<'a> Reader<'a> {
                 Some(own) => format!("{}@{own}", self.prefix),
                 None => self.full_name(name),
             };
-            self.lines.push(Line { from, peer, peer_port, at: start });
+            let comment = at.rest().split_once('#').map_or("", |(_, comment)| comment);
+            let tail = comment.rsplit('"').next().unwrap_or("");
+            let peer_lid = number_after(&at, tail, "lid ").filter(|_| comment.contains('"'));
+            self.lines.push(Line { from, peer, peer_port, at: start, peer_lid, rate: rate_word(comment) });
         }
         self.port_options(from, at)
     }
@@ -363,12 +369,48 @@ impl<'a> Reader<'a> {
             halves.push(HalfLink { from: line.from, to, at: line.at });
         }
         connect(&mut self.fabric, &halves)?;
+        for (line, half) in self.lines.iter().zip(&halves) {
+            self.agree_on_lid(line, half.to)?;
+        }
+        self.compare_rates(&halves);
         for half in &halves {
             self.train(half)?;
         }
         let from = self.lines.first().map(|line| line.from);
-        let lid_twice = lids::twice(file, &self.fabric, &self.lids);
-        Ok(Loaded { fabric: self.fabric, format: Format::Ibsim, from, lid_twice, warnings: self.warnings })
+        let wrong_lid = lids::wrong(file, &self.fabric, &self.lids);
+        Ok(Loaded { fabric: self.fabric, format: Format::Ibsim, from, wrong_lid, warnings: self.warnings })
+    }
+
+    /// Whether the LID that a comment gives the peer is the one that the peer's own line does.
+    fn agree_on_lid(&self, line: &Line<'_>, to: PortRef) -> Result<(), FormatError> {
+        let Some((lid, place)) = &line.peer_lid else { return Ok(()) };
+        let node = self.fabric.node(to.node);
+        let end = PortRef { port: if node.is_switch() { PortNum::MANAGEMENT } else { to.port }, ..to };
+        match (lids::lid(*lid, place)?, self.fabric.port(end).and_then(|port| port.lid), self.lids.get(&end))
+        {
+            (Some(told), Some(own), Some(first)) if told != own => Err(place.error_with(
+                format!("LID {} of \"{}\"[{}]", told.get(), node.description, end.port),
+                format!("LID {}, as in line {}", own.get(), first.line()),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells links whose two ends name different rates; they get what both allow.
+    fn compare_rates(&mut self, halves: &[HalfLink<'_>]) {
+        let rates =
+            self.lines.iter().zip(halves).filter_map(|(line, half)| Some((half.from, (line.rate?, line.at))));
+        let rates: HashMap<PortRef, (&str, Cursor<'_>)> = rates.collect();
+        for half in halves {
+            let ends = rates.get(&half.from).zip(rates.get(&half.to));
+            if let Some(((rate, at), (other, first))) = ends
+                && rate != other
+                && first.line() < at.line()
+            {
+                let text = format!("a link of {rate}, which is of {other} in line {}", first.line());
+                self.warnings.push(at.warning(&text));
+            }
+        }
     }
 
     /// The width and speed of a link: the best that both ends allow.
@@ -420,14 +462,16 @@ fn description(rest: &str) -> (&str, &str) {
     comment.split_at(end)
 }
 
-/// `… lid 5 4xEDR` at the end of a comment.
-fn rate(comment: &str, enabled: &mut Enabled) {
+/// The last word of `… lid 5 4xEDR`, the end of a comment.
+fn rate_word(comment: &str) -> Option<&str> {
     let tail = comment.rsplit('"').next().unwrap_or("");
-    let Some(place) = tail.rfind("lid ") else { return };
-    let Some((width, speed)) = tail[place + 4..].split_whitespace().nth(1).and_then(|w| w.split_once('x'))
-    else {
-        return;
-    };
+    let word = tail[tail.rfind("lid ")? + 4..].split_whitespace().nth(1)?;
+    word.contains('x').then_some(word)
+}
+
+/// What such a comment says of the link.
+fn rate(comment: &str, enabled: &mut Enabled) {
+    let Some((width, speed)) = rate_word(comment).and_then(|word| word.split_once('x')) else { return };
     enabled.widths = match width {
         "12" => 0b1011,
         "8" => 0b100,

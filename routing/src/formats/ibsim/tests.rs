@@ -95,6 +95,32 @@ fn errors_name_the_place_and_what_is_allowed() {
     }
 }
 
+/// What comments say of the other end of a link has to be what that end says: a LID is refused with both lines, a rate is told.
+#[test]
+fn comments_of_two_ends_that_contradict_each_other_are_named() {
+    let net = |lid: u16, rate: &str| {
+        format!(
+            "Switch 4 \"S-1\" # \"S\" base port 0 lid 1 lmc 0\n[1] \"H-1\"[1] # \"h\" lid {lid} 4xEDR\n\n\
+             Hca 1 \"H-1\" # \"h\"\n[1] \"S-1\"[1] # lid 5 lmc 0 \"S\" lid 1 {rate}\n"
+        )
+    };
+    let right = read("t", &net(5, "4xEDR")).unwrap();
+    assert!(right.warnings.is_empty(), "{:?}", right.warnings);
+    let error = read("t", &net(6, "4xEDR")).unwrap_err().to_string();
+    assert!(
+        error.starts_with("t:2:") && error.ends_with(": LID 6 of \"h\"[1], expected LID 5, as in line 5"),
+        "{error}"
+    );
+    let of_switch = net(5, "4xEDR").replace("\"S\" lid 1 ", "\"S\" lid 2 ");
+    let error = read("t", &of_switch).unwrap_err().to_string();
+    assert!(
+        error.starts_with("t:5:") && error.ends_with("LID 2 of \"S\"[0], expected LID 1, as in line 1"),
+        "{error}"
+    );
+    let slower = read("t", &net(5, "4xHDR")).unwrap();
+    assert_eq!(slower.warnings, ["t:5: a link of 4xHDR, which is of 4xEDR in line 2"]);
+}
+
 #[test]
 fn captures_of_net_files_hold_what_was_counted_in_them() {
     let Some(folder) = captures() else { return };
