@@ -3,8 +3,8 @@
 //! A commit is one `write` at the end of the journal: it survives the end of the process at once. That it survives a power cut
 //! too is seen to by [`StateStore::settle`], once for all commits of a while and in a thread of its own, so that nobody who
 //! registers waits for the disk, or with [`Sync::Each`] by each commit itself.
-//! When the journal is long, and at the end, what it says is written to the database in one transaction, and it begins
-//! anew; the database remembers the number of the last frame that it holds.
+//! When the journal is long and nothing is under way, and at the end, what it says is written to the database in one transaction,
+//! and it begins anew; the database remembers the number of the last frame that it holds.
 //!
 //! ```text
 //! state.redb      the database
@@ -25,8 +25,11 @@ use super::{Embedded, StateStore, StoreError, embedded, file};
 pub use crate::config::StateSync as Sync;
 
 const FILE: &str = "state.journal";
-/// Bytes of a journal that goes to the database.
-const LONG: u64 = 8 << 20;
+/// Bytes of a journal that goes to the database as soon as nothing is committed for a while: that takes as long as the disk
+/// likes, and in a storm of registrations everybody would wait for it.
+const LONG: u64 = 1 << 20;
+/// Bytes at which it goes there at once. To read so much at the start takes about a second.
+const LONGEST: u64 = 256 << 20;
 
 /// The state directory's store.
 #[derive(Debug)]
@@ -38,8 +41,9 @@ pub struct Journaled {
     file: Option<File>,
     /// Bytes of it that count.
     length: u64,
-    /// Length at which it goes to the database.
+    /// Lengths at which it goes to the database: in a quiet moment, and at once.
     long: u64,
+    longest: u64,
     /// Number of the last frame.
     sequence: u64,
     /// What it says, merged by key.
@@ -66,6 +70,7 @@ impl Journaled {
             file: None,
             length: HEAD.len() as u64,
             long: LONG,
+            longest: LONGEST,
             sequence: 0,
             pending: BTreeMap::new(),
             unsettled: false,
@@ -92,12 +97,21 @@ impl Journaled {
             .collect();
         self.database.fold(&changes, self.sequence)?;
         self.pending.clear();
-        (self.length, self.long, self.unsettled) = (HEAD.len() as u64, LONG, false);
+        (self.length, self.unsettled) = (HEAD.len() as u64, false);
+        (self.long, self.longest) = (LONG, LONGEST);
         if let Some(file) = &self.file {
             // What stays behind counts no more by its numbers.
             let _ = file.set_len(self.length);
         }
         Ok(())
+    }
+
+    /// Folds, or lets the journal go on growing for a while: the changes are there.
+    fn try_to_fold(&mut self) {
+        if let Err(error) = self.fold() {
+            (self.long, self.longest) = (self.length * 2, self.length.saturating_mul(2).max(LONGEST));
+            tracing::warn!(%error, "the journal of the state stays as it is");
+        }
     }
 
     fn append(&mut self, frame: &[u8]) -> Result<(), StoreError> {
@@ -145,18 +159,14 @@ impl StateStore for Journaled {
         self.sequence += 1;
         self.pending.extend(changes.iter().map(|change| (change.key.clone(), change.value.clone())));
         self.unsettled = self.sync == Sync::Grouped;
-        if self.length > self.long
-            && let Err(error) = self.fold()
-        {
-            // The changes are in the journal: it goes on growing for a while.
-            self.long = self.length * 2;
-            tracing::warn!(%error, "the journal of the state stays as it is");
+        if self.length > self.longest {
+            self.try_to_fold();
         }
         Ok(())
     }
 
     fn is_settled(&self) -> bool {
-        !self.unsettled && self.syncing.is_none()
+        !self.unsettled && self.syncing.is_none() && self.length <= self.long
     }
 
     fn settle(&mut self) -> Result<(), StoreError> {
@@ -175,6 +185,9 @@ impl StateStore for Journaled {
                 .try_clone()
                 .and_then(|file| thread::Builder::new().name("sync".into()).spawn(move || file.sync_data()));
             self.syncing = Some(begun.map_err(file::error(&self.path, "can't sync"))?);
+        } else if self.length > self.long {
+            // Nothing was committed since the last call.
+            self.try_to_fold();
         }
         self.unsettled = false;
         Ok(())
@@ -186,7 +199,8 @@ impl StateStore for Journaled {
             file::set_aside(&self.path, why)?;
         }
         self.pending.clear();
-        (self.length, self.long, self.sequence, self.unsettled) = (HEAD.len() as u64, LONG, 0, false);
+        (self.length, self.sequence, self.unsettled) = (HEAD.len() as u64, 0, false);
+        (self.long, self.longest) = (LONG, LONGEST);
         self.database.set_aside(why)
     }
 }
@@ -238,6 +252,34 @@ mod tests {
             thread::yield_now();
         }
         Ok(())
+    }
+
+    /// In a storm nobody waits for the database; when it is over, or the journal too long, the database gets it all.
+    #[test]
+    fn a_long_journal_waits_for_a_quiet_moment_but_not_for_ever() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = dir.path().join(FILE);
+        let length = || std::fs::metadata(&journal).unwrap().len();
+        let (mut store, ..) = Journaled::open(dir.path(), Sync::Grouped).unwrap();
+        let large = |n: u8| {
+            vec![Change { key: Key::new(Kind::Lids, vec![n]), value: Some(vec![n; LONG as usize / 4]) }]
+        };
+        for n in 0..9 {
+            store.commit(&large(n)).unwrap();
+            store.settle().unwrap();
+        }
+        assert!(length() > 2 * LONG);
+        settle(&mut store).unwrap();
+        assert!(length() < 100 && peek(dir.path()).unwrap().len() == 9);
+        store.longest = 2 * LONG;
+        let mut longest = 0;
+        for n in 9..40 {
+            store.commit(&large(n)).unwrap();
+            longest = longest.max(length());
+            assert_eq!(peek(dir.path()).unwrap().len(), usize::from(n) + 1);
+            store.longest = 2 * LONG;
+        }
+        assert!((LONG..3 * LONG).contains(&longest), "{longest}");
     }
 
     #[test]
