@@ -13,9 +13,9 @@
 //!   in the manner of Gliksberg et al., Dmodc (IEEE Micro 40(1), 2020).
 
 use super::fill::Basis;
-use super::next_hops::{Earlier, NextHops};
-use super::ranks::{Ranks, roots};
-use super::targets::{Targets, levels_from, with_hosts};
+use super::next_hops::Earlier;
+use super::ranks::{Ranks, legal_hops, roots};
+use super::targets::{Targets, levels_from};
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::Routes;
@@ -68,11 +68,7 @@ pub(super) fn basis(
         return Err(unsuitable(format!("switch {name} has no way to any root")));
     }
     check_levels(graph, &ranks)?;
-    let mut hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc), earlier);
-    if hops.first_detour(&with_hosts(graph)).is_some() {
-        ranks.join(graph);
-        hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc), earlier);
-    }
+    let hops = legal_hops(graph, &mut ranks, earlier);
     let targets = Targets::with_levels(graph, &ranks.levels(), input);
     Ok(Basis { hops, targets, order: Some(ranks.order()) })
 }

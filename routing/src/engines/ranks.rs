@@ -7,8 +7,8 @@ use std::sync::Arc;
 use mad::types::Guid;
 
 use super::RoutingInput;
-use super::next_hops::Turn;
-use super::targets::levels_from;
+use super::next_hops::{Earlier, NextHops, Turn};
+use super::targets::{levels_from, with_hosts};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 
 /// The root switches: those given that are in the fabric, else those found. `None` when GUIDs are given and none is there.
@@ -110,7 +110,11 @@ fn spurs(graph: &SwitchGraph, level: &[u16]) -> Vec<bool> {
     spur
 }
 
+/// How many paths are made legal one by one before the whole order is changed.
+const MOST_RAISED: usize = 8;
+
 /// Ranks below roots, and which way every arc points.
+#[derive(Clone)]
 pub(crate) struct Ranks {
     /// Hops from the nearest root.
     pub rank: Vec<u16>,
@@ -166,6 +170,31 @@ impl Ranks {
         self.place = places(&order);
     }
 
+    /// Puts the switches between the ends of a shortest path above all others, the middle one first: then it goes up and down.
+    /// Nearly all other paths stay legal, for what is put on top is below nothing.
+    fn raise_between(&mut self, graph: &SwitchGraph, from: SwitchIndex, to: SwitchIndex) {
+        let distance = distances(graph, to);
+        let mut between = Vec::new();
+        let mut at = from;
+        while let Some(next) =
+            graph.arcs(at).iter().find(|arc| distance[arc.to as usize] < distance[at as usize])
+        {
+            at = next.to;
+            between.push(at);
+        }
+        between.pop();
+        let middle = between.len() / 2;
+        let mut raised: Vec<(usize, SwitchIndex)> =
+            between.iter().enumerate().map(|(i, s)| (i.abs_diff(middle), *s)).collect();
+        raised.sort_unstable();
+        let mut order: Vec<SwitchIndex> = raised.into_iter().map(|(_, s)| s).collect();
+        let mut others: Vec<SwitchIndex> =
+            (0..self.place.len() as u32).filter(|s| !between.contains(s)).collect();
+        others.sort_by_key(|s| self.place[*s as usize]);
+        order.extend(others);
+        self.place = places(&order);
+    }
+
     /// The place of each switch in the order, the uppermost 0.
     pub(crate) fn order(&self) -> Arc<[u32]> {
         self.place.clone().into()
@@ -188,6 +217,24 @@ impl Ranks {
         let lowest = self.rank.iter().copied().max().unwrap_or(0);
         self.rank.iter().map(|rank| lowest - rank).collect()
     }
+}
+
+/// The best first arcs by the order of `ranks`; where no legal path joins two switches with hosts, that order is changed: the
+/// switches between such two are raised, pair by pair, and if pairs are left after a few, [`Ranks::join`].
+pub(super) fn legal_hops(graph: &SwitchGraph, ranks: &mut Ranks, earlier: Option<Earlier<'_>>) -> NextHops {
+    let search = |ranks: &Ranks| NextHops::up_down(graph, &|arc| ranks.turn(graph, arc), earlier);
+    let ends = with_hosts(graph);
+    let whole = ranks.clone();
+    for _ in 0..=MOST_RAISED {
+        let hops = search(ranks);
+        match hops.first_detour(&ends) {
+            Some((from, to)) => ranks.raise_between(graph, from, to),
+            None => return hops,
+        }
+    }
+    *ranks = whole;
+    ranks.join(graph);
+    search(ranks)
 }
 
 /// An order in which every switch but one has an upper neighbour, as far as the fabric hangs together: the place of each

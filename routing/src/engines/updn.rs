@@ -3,7 +3,7 @@
 //! - Input: any graph. `updn`: root switches given by the operator or found ([`super::ranks`]); a switch's rank is its
 //!   distance from the nearest root; between switches of one rank an id (the GUID, or as given) decides, so that "up" is a
 //!   total order. Where that leaves two hosts without a legal path (several roots that no common switch hangs below, after
-//!   many failures), the order is changed until it doesn't. `dnup`: ranks are distances from the switches with hosts, which count as the upper ones: for fabrics
+//!   failures), what lies between these is put above all, or where that is not enough the order is changed as a whole. `dnup`: ranks are distances from the switches with hosts, which count as the upper ones: for fabrics
 //!   where some hosts hang nearer to the middle.
 //! - Guarantees: no credit loop on one VL between hosts. Every host from every host; a switch for which no legal path to
 //!   another switch exists (two spines of a tree) sends over a neighbour that has one, which concerns management traffic
@@ -15,8 +15,8 @@
 
 use super::fill::Basis;
 use super::next_hops::{Earlier, NextHops, Turn};
-use super::ranks::{Ranks, roots};
-use super::targets::{Targets, check_hosts, levels_from_hosts, with_hosts};
+use super::ranks::{Ranks, legal_hops, roots};
+use super::targets::{Targets, check_hosts, levels_from_hosts};
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::Routes;
@@ -46,11 +46,7 @@ pub(super) fn basis(
         reason: format!("none of the {} root GUIDs is a switch of this fabric", input.root_guids.len()),
     })?;
     let mut ranks = Ranks::new(graph, &mut roots, &input.ids);
-    let mut hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc), earlier);
-    if hops.first_detour(&with_hosts(graph)).is_some() {
-        ranks.join(graph);
-        hops = NextHops::up_down(graph, &|arc| ranks.turn(graph, arc), earlier);
-    }
+    let hops = legal_hops(graph, &mut ranks, earlier);
     let targets = Targets::with_levels(graph, &ranks.levels(), input);
     Ok(Basis { hops, targets, order: Some(ranks.order()) })
 }

@@ -122,3 +122,63 @@ fn leaves_without_hosts_do_not_stand_above_the_spines() {
         }
     }
 }
+
+/// Two planes; one leaf hangs on the first only, and one on the second: no root is above both. With a leaf without hosts below
+/// the roots of both planes and without it, all paths stay the shortest.
+#[test]
+fn two_hosts_without_a_common_root_make_no_path_longer() {
+    for bridged in [true, false] {
+        let mut builder = testing::Builder::new(12);
+        let roots: Vec<NodeId> = (0..4).map(|_| builder.switch()).collect();
+        let mut pods = Vec::new();
+        for _ in 0..2 {
+            let middle = [&roots[..2], &roots[2..]].map(|plane| {
+                let middle = builder.switch();
+                plane.iter().for_each(|root| builder.link(middle, *root));
+                middle
+            });
+            for _ in 0..3 {
+                let leaf = builder.switch();
+                middle.iter().for_each(|middle| builder.link(leaf, *middle));
+                for _ in 0..2 {
+                    builder.host(leaf);
+                }
+            }
+            pods.push(middle);
+        }
+        for middle in pods[1] {
+            let leaf = builder.switch();
+            builder.link(leaf, middle);
+            builder.host(leaf);
+        }
+        if bridged {
+            let bare = builder.switch();
+            roots.iter().for_each(|root| builder.link(bare, *root));
+        }
+        let graph = SwitchGraph::new(&builder.finish(0));
+        for engine in ["updn", "ftree"] {
+            let engine = crate::engines::by_name(engine).unwrap();
+            let report = check_all(engine, &graph, &RoutingInput::default());
+            assert!(report.reaches_all(), "{report}");
+            let routes = engine.route(&graph, &RoutingInput::default()).unwrap();
+            let mut longer = 0;
+            for to in graph.destinations().iter().filter(|d| d.host) {
+                let mut distance = vec![u16::MAX; graph.switch_count()];
+                distance[to.switch as usize] = 0;
+                crate::engines::widen(&graph, &mut vec![to.switch], &mut distance);
+                let leaves: std::collections::BTreeSet<u32> =
+                    graph.destinations().iter().filter(|d| d.host).map(|d| d.switch).collect();
+                for from in leaves {
+                    let (mut at, mut hops) = (from, 0);
+                    while at != to.switch {
+                        let port = routes.lfts.port(at, to.lid);
+                        at = graph.arcs(at).iter().find(|arc| arc.out_port == port).unwrap().to;
+                        hops += 1;
+                    }
+                    longer += usize::from(hops > distance[from as usize]);
+                }
+            }
+            assert_eq!(longer, 0, "{}", engine.name());
+        }
+    }
+}
