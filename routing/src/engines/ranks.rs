@@ -170,29 +170,39 @@ impl Ranks {
         self.place = places(&order);
     }
 
-    /// Puts the switches between the ends of a shortest path above all others, the middle one first: then it goes up and down.
-    /// Nearly all other paths stay legal, for what is put on top is below nothing.
+    /// Makes a shortest path between two switches go up and down, with as few switches raised as can be, each to just above the one
+    /// that it has to be above. So most other paths stay as they are.
     fn raise_between(&mut self, graph: &SwitchGraph, from: SwitchIndex, to: SwitchIndex) {
         let distance = distances(graph, to);
-        let mut between = Vec::new();
+        let mut path = vec![from];
         let mut at = from;
         while let Some(next) =
             graph.arcs(at).iter().find(|arc| distance[arc.to as usize] < distance[at as usize])
         {
             at = next.to;
-            between.push(at);
+            path.push(at);
         }
-        between.pop();
-        let middle = between.len() / 2;
-        let mut raised: Vec<(usize, SwitchIndex)> =
-            between.iter().enumerate().map(|(i, s)| (i.abs_diff(middle), *s)).collect();
-        raised.sort_unstable();
-        let mut order: Vec<SwitchIndex> = raised.into_iter().map(|(_, s)| s).collect();
-        let mut others: Vec<SwitchIndex> =
-            (0..self.place.len() as u32).filter(|s| !between.contains(s)).collect();
-        others.sort_by_key(|s| self.place[*s as usize]);
-        order.extend(others);
-        self.place = places(&order);
+        let is_above = |a: SwitchIndex, b: SwitchIndex| self.place[a as usize] < self.place[b as usize];
+        let against = |top: &usize| {
+            let before = path[..=*top].windows(2).filter(|ends| is_above(ends[0], ends[1])).count();
+            before + path[*top..].windows(2).filter(|ends| is_above(ends[1], ends[0])).count()
+        };
+        let top = (0..path.len()).min_by_key(against).unwrap_or(0);
+        let behind: Vec<SwitchIndex> = path[top..].iter().rev().copied().collect();
+        for side in [&path[..=top], &behind] {
+            for ends in side.windows(2) {
+                self.raise(ends[1], ends[0]);
+            }
+        }
+    }
+
+    /// Puts a switch just above another, if it is below.
+    fn raise(&mut self, s: SwitchIndex, above: SwitchIndex) {
+        let (from, to) = (self.place[s as usize], self.place[above as usize]);
+        if from > to {
+            self.place.iter_mut().filter(|place| (to..from).contains(&**place)).for_each(|place| *place += 1);
+            self.place[s as usize] = to;
+        }
     }
 
     /// The place of each switch in the order, the uppermost 0.

@@ -3,7 +3,7 @@
 //! - Input: any graph. `updn`: root switches given by the operator or found ([`super::ranks`]); a switch's rank is its
 //!   distance from the nearest root; between switches of one rank an id (the GUID, or as given) decides, so that "up" is a
 //!   total order. Where that leaves two hosts without a legal path (several roots that no common switch hangs below, after
-//!   failures), what lies between these is put above all, or where that is not enough the order is changed as a whole. `dnup`: ranks are distances from the switches with hosts, which count as the upper ones: for fabrics
+//!   failures), as few switches between these are raised as can be, or where that is not enough the order is changed as a whole. `dnup`: ranks are distances from the switches with hosts, which count as the upper ones: for fabrics
 //!   where some hosts hang nearer to the middle.
 //! - Guarantees: no credit loop on one VL between hosts. Every host from every host; a switch for which no legal path to
 //!   another switch exists (two spines of a tree) sends over a neighbour that has one, which concerns management traffic
