@@ -1,46 +1,51 @@
-//! Whether cables lead where the sweep saw them lead, asked once more before a link is raised.
+//! Whether cables lead where the sweep saw them lead, asked once more before anything is written that depends on it.
 //!
-//! A sweep that could not clear PortStateChange first (the first one of a manager) sees no cable that is moved behind its
-//! back: the port is at INIT before and after, and the notice that came of it is cleared with the others. Entries made for the
-//! old cabling would make loops over the new one, and nobody would look again. So after the clearing whoever is behind each link
-//! that is to be raised is asked who it is. One NodeInfo for each link; none where the sweep was too short for a cable to
-//! be moved meanwhile.
+//! A cable that is moved after a sweep has passed it is not in the picture. Where the sweep could not clear PortStateChange
+//! first (the first one of a manager) it never would be: the port is at INIT before and after, and the notice that came of it is cleared
+//! with the others. Entries made for the old cabling would make loops over the new one; and a Set by a directed route over a
+//! moved cable goes to another switch than the one that it was made for. So whoever is behind each link that is to be raised,
+//! and, where tables are to be written, behind each link between switches, is asked who it is. One NodeInfo for each such
+//! link; none where the sweep was too short for a cable to be moved meanwhile.
+//!
+//! The question goes from the end that is nearer to us: by the far end it would go out and come back over the very link, and
+//! find us again wherever the cable leads.
 
 use mad::types::PortState;
 use mad::wire::smp::{NodeInfo, PortInfo};
-use routing::fabric::{NodeId, PortRef};
+use routing::fabric::{Node, NodeId, PortRef};
 
 use super::Apply;
 use super::jobs::Job;
+use super::steps::writes_tables;
 use crate::request::{Answer, SmpRequest};
 
-/// Links at INIT of switches whose PortStateChange was set when their ports were read.
+/// Links at INIT of switches whose PortStateChange was set when their ports were read, and, where tables are to be written, those
+/// between switches.
 pub(super) fn verify_jobs(apply: &Apply) -> Vec<Job> {
     if !apply.verify_links {
         return Vec::new();
     }
     let fabric = &apply.observed.fabric;
-    // By the far end the question would go out and come back over the very link, and find us wherever the cable leads.
+    let writes = writes_tables(apply);
     let distance = |end: PortRef| (apply.observed.nodes.get(&end.node).map(|node| node.path.len()), end);
-    let of_switch = |node: &NodeId| {
-        let node = *node;
-        let facts = fabric.get(node).filter(|facts| facts.is_switch());
-        let ports = facts.into_iter().flat_map(|facts| facts.numbered_ports());
-        ports.filter_map(move |(port, _)| {
-            let end = PortRef { node, port };
+    let matters = |end: PortRef, peer: PortRef| {
+        let state = apply.observed.port_info(end).and_then(PortInfo::port_state);
+        let raised = state == Some(PortState::Init) && apply.read_before.contains(&end.node);
+        raised || (writes && is_switch(apply, peer) && state.is_some_and(PortState::is_up))
+    };
+    let of_switch = |(node, facts): (NodeId, &Node)| {
+        let ends: Vec<PortRef> = facts.numbered_ports().map(|(port, _)| PortRef { node, port }).collect();
+        ends.into_iter().filter_map(|end| {
             let peer = fabric.peer(end)?;
-            let init = apply.observed.port_info(end).and_then(PortInfo::port_state) == Some(PortState::Init);
-            let between = is_switch(apply, peer);
-            let asked_there =
-                between && apply.read_before.contains(&peer.node) && distance(peer) < distance(end);
-            (init && !asked_there).then_some(Job::VerifyLink { end })
+            let asked_there = is_switch(apply, peer) && matters(peer, end) && distance(peer) < distance(end);
+            (matters(end, peer) && !asked_there).then_some(Job::VerifyLink { end })
         })
     };
-    apply.read_before.iter().flat_map(of_switch).collect()
+    fabric.switches().flat_map(of_switch).collect()
 }
 
 fn is_switch(apply: &Apply, end: PortRef) -> bool {
-    apply.observed.fabric.get(end.node).is_some_and(routing::fabric::Node::is_switch)
+    apply.observed.fabric.get(end.node).is_some_and(Node::is_switch)
 }
 
 impl Apply {

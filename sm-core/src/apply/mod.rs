@@ -7,7 +7,7 @@
 //! The order, with a barrier between steps:
 //! 1. SwitchInfo: PortStateChange is cleared before anything is configured, so that a restart shows at the next look (B04);
 //!    where that was set, ports that were down are read once more, and after a long sweep the far ends of links are asked once
-//!    more who they are, since a change before the clearing shows nowhere else;
+//!    more who they are, since a change before the clearing shows nowhere else and Sets would go astray;
 //!    then SL-to-VL and VL arbitration tables, where the routes need more than one virtual lane or the operator asks for it;
 //! 2. tables of switches over which nothing can flow yet;
 //! 3. ports 0 and links between switches: settings and ARMED in one Set; 4. those links ACTIVE;
@@ -100,6 +100,8 @@ pub struct Apply {
     verify_links: bool,
     /// Whether a cable was found to lead elsewhere.
     moved: bool,
+    /// Whether it is known, as of now, that nobody else writes.
+    leads: bool,
     /// Ports of switches that were told to go to ARMED or ACTIVE.
     raised: BTreeSet<(Guid, PortNum)>,
 }
@@ -167,12 +169,12 @@ impl Apply {
             changed_meanwhile: Vec::new(),
             verify_links: false,
             moved: false,
+            leads: true,
             raised: BTreeSet::new(),
         }
     }
 
-    /// Has far ends of links asked who they are before the links are raised, on switches whose PortStateChange was not cleared
-    /// before they were read.
+    /// Has far ends of links asked who they are before links are raised and tables written.
     #[must_use]
     pub const fn verifying_links(mut self, verify: bool) -> Self {
         self.verify_links = verify;
@@ -206,7 +208,23 @@ impl Apply {
             }
             let step = self.steps.pop_front()?;
             self.queue = steps::jobs(self, step).into();
+            if step.writes_tables() && !self.leads && !self.queue.is_empty() {
+                self.queue.clear();
+                self.steps.push_front(step);
+                return None;
+            }
         }
+    }
+
+    /// Before tables are written in a later step: whether it is known that nobody else has written meanwhile.
+    pub const fn knows_to_lead(&mut self, leads: bool) {
+        self.leads = leads;
+    }
+
+    /// Whether nothing is sent before [`Apply::knows_to_lead`] has said that we lead. Call [`Apply::next_request`] until it
+    /// gives `None` before.
+    pub fn waits_to_lead(&self) -> bool {
+        !self.leads && !self.is_done() && self.outstanding == 0 && self.queue.is_empty()
     }
 
     /// Takes the end of a request.
@@ -224,6 +242,16 @@ impl Apply {
     /// Requests that ended, and those known to be open in this step.
     pub fn progress(&self) -> (usize, usize) {
         (self.answered, self.outstanding + self.queue.len())
+    }
+
+    /// The plan.
+    pub const fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// The picture as it is confirmed by now.
+    pub const fn observed(&self) -> &Arc<Observed> {
+        &self.observed
     }
 
     /// What is known of keys by now.

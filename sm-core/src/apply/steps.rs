@@ -43,6 +43,13 @@ pub(super) enum Step {
     Keys,
 }
 
+impl Step {
+    /// Whether it writes forwarding tables.
+    pub(super) const fn writes_tables(self) -> bool {
+        matches!(self, Self::IdleTables | Self::Transition(_) | Self::TablesInService | Self::OwnLidTables)
+    }
+}
+
 /// All steps of a plan.
 pub(super) fn all(plan: &Plan) -> VecDeque<Step> {
     let before = [
@@ -151,6 +158,11 @@ pub(super) fn is_idle(apply: &Apply, node: NodeId) -> bool {
 struct BlockFacts {
     idle: bool,
     own_lid: bool,
+}
+
+/// Whether any switch is to get entries.
+pub(super) fn writes_tables(apply: &Apply) -> bool {
+    !apply.plan.transition.is_empty() || !table_jobs(apply, |_| true).is_empty()
 }
 
 fn table_jobs(apply: &Apply, wanted: impl Fn(&BlockFacts) -> bool) -> Vec<Job> {

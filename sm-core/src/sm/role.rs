@@ -15,6 +15,7 @@ use routing::fabric::PortRef;
 
 use super::election::{Order, Peer, Policy, Rank, Verdict};
 use super::{Action, Phase, Role, Sm, Token, cut};
+use crate::apply::Apply;
 use crate::observed::{Observed, OtherManager};
 use crate::plan::{Plan, own_end};
 use crate::request::{Answer, SmpRequest};
@@ -63,6 +64,8 @@ pub(super) struct Confirmation {
     pub(super) open: usize,
     /// Whether our own link had to be trained since it was read: its cable may lead elsewhere now.
     pub(super) own_link_fell: bool,
+    /// The plan is being applied, and goes on.
+    pub(super) applied: Option<Box<Apply>>,
 }
 
 impl Confirmation {
@@ -118,7 +121,7 @@ impl Sm {
 
     /// How long a manager may be stopped before it has to think that others have taken over: half of what a standby with
     /// our settings waits.
-    fn lapse(&self) -> Duration {
+    pub(super) fn lapse(&self) -> Duration {
         self.settings.polling_interval * (self.settings.polling_retries + 1) / 2
     }
 
@@ -306,19 +309,25 @@ impl Sm {
         self.transactions.cancel_all();
         self.stale_requests = 0;
         match std::mem::replace(&mut self.phase, Phase::Idle) {
-            Phase::Applying(apply) => {
-                let applied = apply.finish();
-                self.ground = applied.ground;
-                self.observed = Some(applied.observed);
+            Phase::Applying(apply) => self.take_half(*apply),
+            Phase::Confirming(confirmation) => {
+                confirmation.applied.into_iter().for_each(|apply| self.take_half(*apply));
             }
             Phase::Planning => self.stale_plans += 1,
-            Phase::Idle | Phase::Sweeping(_) | Phase::Confirming(_) | Phase::Multicast(_) => {}
+            Phase::Idle | Phase::Sweeping(_) | Phase::Multicast(_) => {}
         }
         self.foreign_tables = true;
         self.plan = None;
         self.tell.abandon();
         self.multicast.forget();
         self.close_round(now);
+    }
+
+    /// What a plan has done that is not applied any further.
+    pub(super) fn take_half(&mut self, apply: Apply) {
+        let applied = apply.finish();
+        self.ground = applied.ground;
+        self.observed = Some(applied.observed);
     }
 
     /// Set(SMInfo) to another manager.
@@ -394,6 +403,17 @@ impl Sm {
 
     /// A plan is made. The managers that were met are asked once more before it is applied.
     pub(super) fn confirm(&mut self, plan: Arc<Plan>, observed: &Observed) {
+        let confirmation = self.ask_managers(plan, observed);
+        self.phase = Phase::Confirming(Box::new(confirmation));
+    }
+
+    /// A plan has been applied for so long that others may have taken us for dead: they are asked again before it goes on.
+    pub(super) fn confirm_again(&mut self, apply: Box<Apply>) {
+        let confirmation = self.ask_managers(Arc::clone(apply.plan()), &Arc::clone(apply.observed()));
+        self.phase = Phase::Confirming(Box::new(Confirmation { applied: Some(apply), ..confirmation }));
+    }
+
+    fn ask_managers(&mut self, plan: Arc<Plan>, observed: &Observed) -> Confirmation {
         let managers = said_by(&observed.managers);
         let mut open = self.ask_own_link(observed);
         for (guid, _) in &managers {
@@ -411,7 +431,7 @@ impl Sm {
                 open += 1;
             }
         }
-        self.phase = Phase::Confirming(Box::new(Confirmation { plan, managers, open, own_link_fell: false }));
+        Confirmation { plan, managers, open, own_link_fell: false, applied: None }
     }
 
     /// Reads our own port once more, where it is an adapter's that carried data when it was read. How many requests that makes.

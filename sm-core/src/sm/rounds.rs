@@ -38,6 +38,8 @@ pub(super) struct Round {
     sweep_began: Timestamp,
     plan_began: Timestamp,
     apply_began: Timestamp,
+    /// When the other managers were last asked who is master.
+    confirmed: Timestamp,
     /// Dangling ports asked in this look.
     asked: Vec<(mad::types::Guid, PortNum)>,
     report: Option<Box<Report>>,
@@ -66,13 +68,13 @@ impl Sm {
     /// Goes on as far as it can without an answer.
     pub(super) fn advance(&mut self, now: Timestamp) {
         loop {
-            self.submit();
+            self.submit(now);
             let over = match &self.phase {
                 Phase::Idle => self.begin_round(now) || self.begin_multicast(now),
                 Phase::Sweeping(sweep) => sweep.is_done(),
                 Phase::Planning => false,
                 Phase::Confirming(confirmation) => confirmation.open == 0,
-                Phase::Applying(apply) => apply.is_done(),
+                Phase::Applying(apply) => apply.is_done() || apply.waits_to_lead(),
                 Phase::Multicast(apply) => apply.is_done(),
             };
             if !over {
@@ -81,6 +83,7 @@ impl Sm {
             match std::mem::replace(&mut self.phase, Phase::Idle) {
                 Phase::Sweeping(sweep) if sweep.is_done() => self.swept(*sweep, now),
                 Phase::Confirming(confirmation) => self.confirmed(*confirmation, now),
+                Phase::Applying(apply) if apply.waits_to_lead() => self.confirm_again(apply),
                 Phase::Applying(apply) => self.applied(apply.finish(), now),
                 Phase::Multicast(apply) if apply.is_done() => self.multicast_applied(apply.finish(), now),
                 other => self.phase = other,
@@ -89,7 +92,11 @@ impl Sm {
     }
 
     /// Hands the stage's next requests to the engine, as many as its window can use.
-    fn submit(&mut self) {
+    fn submit(&mut self, now: Timestamp) {
+        let lapsed = now - self.round.confirmed > self.lapse();
+        if let Phase::Applying(apply) = &mut self.phase {
+            apply.knows_to_lead(!lapsed);
+        }
         while self.transactions.is_hungry() {
             let next = match &mut self.phase {
                 Phase::Sweeping(sweep) => sweep.next_request().map(|(r, ask)| (r, Token::Sweep(ask))),
@@ -346,18 +353,26 @@ impl Sm {
     }
 
     /// The other managers were asked once more: the plan is applied, unless one of them is in charge by now.
-    fn confirmed(&mut self, confirmation: Confirmation, now: Timestamp) {
-        if confirmation.own_link_fell {
-            self.round.retry = true;
-            return self.walk_anew("our own link fell while we looked", now);
-        }
+    fn confirmed(&mut self, mut confirmation: Confirmation, now: Timestamp) {
         let peers = self.peers(&confirmation.managers);
-        let verdict = self.election.confirmed(&peers);
-        if verdict != Verdict::Lead {
-            self.explain(verdict);
+        let verdict = if confirmation.own_link_fell { None } else { Some(self.election.confirmed(&peers)) };
+        let mut half_applied = confirmation.applied.take();
+        if verdict != Some(Verdict::Lead) {
             self.round.retry = true;
-            self.carry_out(now);
-            return self.close_round(now);
+            half_applied.take().into_iter().for_each(|apply| self.take_half(*apply));
+        }
+        match verdict {
+            None => return self.walk_anew("our own link fell while we looked", now),
+            Some(Verdict::Lead) => self.round.confirmed = now,
+            Some(verdict) => {
+                self.explain(verdict);
+                self.carry_out(now);
+                return self.close_round(now);
+            }
+        }
+        if let Some(apply) = half_applied {
+            self.phase = Phase::Applying(apply);
+            return;
         }
         let Some(observed) = self.observed.take() else { return };
         self.reassign = false;

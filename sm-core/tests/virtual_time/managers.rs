@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use mad::types::Guid;
+use mad::transport::Datagram;
+use mad::types::{Guid, Timestamp};
 use mad::wire::smp::{SmInfo, SmState, Smp};
-use mad::wire::{Attribute, Method, Status};
-use simulations::world::{AgentId, End, World};
+use mad::wire::{Attribute, Mad, Method, Status};
+use simulations::device::{Misbehaviour, Quirk};
+use simulations::world::{Agent, AgentId, AgentOutput, End, World};
 use sm_core::settings::SmSettings;
 use sm_core::sm::{Inline, Role, Sm};
 
@@ -244,4 +246,63 @@ fn a_standby_learns_the_master_s_lid_from_its_own_port() {
     assert_eq!(role(&rig.world, other), Role::Standby);
     let known = rig.world.agent::<SmAgent>(other).unwrap().0.sm.master_lid();
     assert_eq!(known.map(mad::types::Lid::get), Some(master));
+}
+
+/// Says that it is a subnet manager, in the state that it is told to claim, and does nothing.
+struct Claims(SmState, Vec<Datagram>);
+
+impl Agent for Claims {
+    fn accepts(&self, mad: &Mad) -> bool {
+        mad.header.attribute_id.get() == SmInfo::ID && mad.header.method() == Method::GET
+    }
+
+    fn receive(&mut self, request: Datagram, _: Timestamp) {
+        let mut smp = Smp::from_mad(request.mad);
+        let mut info = SmInfo::zeroed();
+        info.guid.set(CLAIMS.0);
+        info.set_priority(3);
+        info.set_state_raw(self.0.to_wire());
+        assert!(info.encode(&mut smp.data));
+        smp.header.method = Method::GET_RESP.0;
+        smp.set_returning();
+        self.1.push(Datagram { address: request.address, mad: smp.into_mad() });
+    }
+
+    fn poll(&mut self, _: Timestamp) -> Option<AgentOutput> {
+        self.1.pop().map(AgentOutput::Send)
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        None
+    }
+}
+
+/// PortGUID of H3 in [`two_switches`].
+const CLAIMS: Guid = Guid(0x1031);
+
+/// Sets that are left unanswered hold an apply up for seconds, in which another may have taken us for dead: it is asked again before
+/// tables are written. A device that never answers some Sets keeps nobody from going on for ever.
+#[test]
+fn an_apply_that_was_held_up_asks_again_before_it_writes_tables() {
+    let mut rig = Rig::with(&two_switches(), Default::default(), priority(5), |_| ());
+    let end = rig.end("H3", 1);
+    assert_eq!(rig.port_guid("H3", 1), CLAIMS);
+    let other = rig.world.attach(end, Box::new(Claims(SmState::Standby, Vec::new()))).unwrap();
+    rig.world.set_is_sm(other, true);
+    rig.settle();
+    let deaf = Quirk::always(Misbehaviour::Silence).on(Method::SET, SWITCH_INFO);
+    let switch = rig.node("S1");
+    rig.world.device_mut(switch).quirks.push(deaf);
+    let cut = rig.end("S0", 7);
+    rig.world.unlink(cut);
+    rig.run(Duration::from_secs(1));
+    rig.world.agent_mut::<Claims>(other).unwrap().0 = SmState::Master;
+    rig.world.reset_stats();
+    rig.run(Duration::from_secs(20));
+    assert_eq!(rig.sets(LFT), 0, "it has seen another master");
+    rig.world.agent_mut::<Claims>(other).unwrap().0 = SmState::Standby;
+    rig.run(Duration::from_secs(60));
+    assert!(rig.sets(LFT) > 0);
+    assert_eq!(rig.role(), Role::Master);
+    rig.assert_right();
 }
