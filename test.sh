@@ -15,6 +15,7 @@ packages=(
   qemu-system-x86 busybox-static cpio kmod iproute2      # a real kernel
   gcc make                                               # its module; the headers are installed by its build script
   etcd-server                                            # the store that managers share
+  openssl                                                # its certificates
   procps
 )
 if [ -z "${RSM_NO_INSTALL:-}" ] && ! dpkg -s "${packages[@]}" >/dev/null 2>&1; then

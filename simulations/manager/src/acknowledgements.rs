@@ -1,36 +1,51 @@
-//! Answers that acknowledge registrations wait until standbys in step have confirmed these: what the daemon does with channels.
+//! Answers that acknowledge registrations wait until standbys in step and etcd have these: what the daemon does with channels.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use mad::transport::Datagram;
+use mad::types::Timestamp;
 use sm_core::sa::acknowledges;
 
-/// In order, with the version that is to be confirmed first.
+use crate::state::Version;
+
+/// The longest that an answer waits for etcd.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// In order, with what is to be reached first, and until when etcd is waited for.
 #[derive(Default)]
 pub(crate) struct Acknowledgements {
-    waiting: VecDeque<(u64, Datagram)>,
-    /// The highest version so far: an answer that changes nothing may repeat one that waits.
-    version: u64,
+    waiting: VecDeque<(Version, Timestamp, Datagram)>,
+    /// Of the last change: an answer that changes nothing may repeat one that waits.
+    last: Version,
 }
 
 impl Acknowledgements {
-    /// Keeps what acknowledges `version` or what came before (0: nothing changed); the others come back.
-    pub(crate) fn keep(&mut self, mut answers: Vec<Datagram>, version: u64) -> Vec<Datagram> {
-        if version > 0 {
-            self.version = version;
-        }
+    /// Keeps what acknowledges a change, or what came before; the others come back.
+    pub(crate) fn keep(
+        &mut self,
+        mut answers: Vec<Datagram>,
+        version: Option<Version>,
+        now: Timestamp,
+    ) -> Vec<Datagram> {
+        self.last = version.unwrap_or(self.last);
         let kept = answers.extract_if(.., |answer| acknowledges(answer));
-        self.waiting.extend(kept.map(|answer| (self.version, answer)));
+        self.waiting.extend(kept.map(|answer| (self.last, now + PATIENCE, answer)));
         answers
     }
 
     /// Those that may go. Where we may be master no more (`leads`), nothing is acknowledged: whoever asked asks again.
-    pub(crate) fn release(&mut self, confirmed: u64, leads: bool) -> Vec<Datagram> {
+    pub(crate) fn release(&mut self, reached: Version, leads: bool, now: Timestamp) -> Vec<Datagram> {
         if !leads {
             *self = Self::default();
         }
-        std::iter::from_fn(|| self.waiting.pop_front_if(|(version, _)| *version <= confirmed))
-            .map(|(_, answer)| answer)
-            .collect()
+        let next =
+            || self.waiting.pop_front_if(|(version, until, _)| version.is_reached(reached, *until > now));
+        std::iter::from_fn(next).map(|(.., answer)| answer).collect()
+    }
+
+    /// When etcd is waited for no longer.
+    pub(crate) fn deadline(&self) -> Option<Timestamp> {
+        self.waiting.front().map(|(_, until, _)| *until)
     }
 }

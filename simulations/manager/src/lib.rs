@@ -7,10 +7,13 @@
 
 mod acknowledgements;
 mod administration;
+mod cluster;
+mod etcd;
 mod state;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use mad::transport::Datagram;
 use mad::types::{Guid, Timestamp};
@@ -26,6 +29,8 @@ use sm_core::store::{Entries, Kind, Restored, typed};
 
 use acknowledgements::Acknowledgements;
 use administration::Administration;
+use cluster::Cluster;
+use etcd::Shared;
 use state::{Disk, Part, State};
 
 /// A subnet manager on a port.
@@ -43,7 +48,7 @@ pub struct Manager {
 impl Manager {
     /// A manager that has seen nothing yet and remembers nothing.
     pub fn new(settings: SmSettings) -> Self {
-        Self::with(settings, State::new(None, None))
+        Self::with(settings, State::new(None, None, None))
     }
 
     fn with(settings: SmSettings, state: State) -> Self {
@@ -65,7 +70,8 @@ impl Manager {
     pub fn of_scenario() -> impl FnMut(&ManagerSpec, Timestamp) -> Result<Box<dyn Agent>, String> {
         let mut disks: BTreeMap<String, Disk> = BTreeMap::new();
         let mut life = 0;
-        move |spec, _now| {
+        let mut cluster = None;
+        move |spec, now| {
             let config = parse(&spec.config.to_string())?;
             let settings = SmSettings::load(&config).map_err(|error| error.to_string())?;
             let short = || format!("a secret needs {} bytes or more", Secret::LEAST);
@@ -79,7 +85,11 @@ impl Manager {
                 Acknowledge::Mirrored => replication,
                 Acknowledge::Local => replication.map(Replication::acknowledging_locally),
             };
-            let state = State::new(disk, replication);
+            let etcd = spec.etcd.as_ref().map(|etcd| {
+                let cluster = cluster.get_or_insert_with(|| Arc::new(Mutex::new(Cluster::new(etcd))));
+                Shared::start(cluster, life, now)
+            });
+            let state = State::new(disk, replication, etcd);
             Ok(Box::new(Self::with(SmSettings { priority: spec.priority, ..settings }, state)))
         }
     }
@@ -139,7 +149,7 @@ impl Manager {
         }
         let stands_by = |part| matches!(part, Part::Standby(_));
         if stands_by(before) && !stands_by(part) {
-            let known = self.state.copy_state(self.machine.sm.master_heard());
+            let known = self.state.take_over(self.machine.sm.master_heard(), now);
             let entries = match known {
                 CopyState::Incomplete => self.state.forget_registrations(),
                 CopyState::Doubtful | CopyState::Confirmed => self.state.entries().clone(),
@@ -161,11 +171,18 @@ impl Manager {
         let (changes, answers) = self.administration.turn(now);
         // Written, here and by standbys in step, before anybody is told.
         let version = self.state.change(changes, now);
-        let mut sent = self.acknowledgements.keep(answers, version);
+        let mut sent = self.acknowledgements.keep(answers, version, now);
+        let adopted = self.state.adopt(now);
         sent.extend(self.state.turn(now));
         let leads = self.machine.sm.leads_until() >= now;
-        sent.extend(self.acknowledgements.release(self.state.confirmed(), leads));
+        sent.extend(self.acknowledgements.release(self.state.reached(), leads, now));
         self.outgoing.extend(sent.into_iter().map(AgentOutput::Send));
+        if let Some(entries) = adopted {
+            self.machine.handle(Event::Mirrored(Box::new(Restored::of(&entries))), now);
+            self.machine.handle(Event::Unregistered, now);
+            self.administration.restore(entries);
+            return true;
+        }
         let Some(wish) = self.administration.wish(now) else { return false };
         self.machine.handle(wish.into(), now);
         true
@@ -229,7 +246,8 @@ impl Agent for Manager {
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        let others = [self.administration.deadline(), self.state.deadline()];
+        let others =
+            [self.administration.deadline(), self.state.deadline(), self.acknowledgements.deadline()];
         self.machine.deadline().into_iter().chain(others.into_iter().flatten()).min()
     }
 }

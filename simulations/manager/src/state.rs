@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::etcd::Shared;
 use mad::transport::Datagram;
 use mad::types::{Lid, Timestamp};
 use sm_core::replication::{CopyState, Learnt, Replication};
@@ -27,13 +28,43 @@ pub(crate) struct State {
     entries: Entries,
     disk: Option<Disk>,
     replication: Option<Replication>,
+    shared: Option<Shared>,
     pub(crate) part: Part,
 }
 
+/// What has to be reached before a change is acknowledged: confirmed by standbys, written to etcd.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Version {
+    mirrored: u64,
+    shared: u64,
+}
+
+impl Version {
+    /// Whether this is reached, where etcd is waited for (`patient`).
+    pub(crate) const fn is_reached(self, by: Self, patient: bool) -> bool {
+        self.mirrored <= by.mirrored && (self.shared <= by.shared || !patient)
+    }
+}
+
 impl State {
-    pub(crate) fn new(disk: Option<Disk>, replication: Option<Replication>) -> Self {
+    /// `held` is what etcd holds at the start; it is taken where it is newer.
+    pub(crate) fn new(
+        disk: Option<Disk>,
+        replication: Option<Replication>,
+        etcd: Option<(Option<Entries>, Shared)>,
+    ) -> Self {
         let entries = disk.as_ref().map(|disk| disk.lock().unwrap_or_else(PoisonError::into_inner).clone());
-        Self { entries: entries.unwrap_or_default(), disk, replication, part: Part::None }
+        let (held, shared) = etcd.map_or((None, None), |(held, shared)| (held, Some(shared)));
+        let entries = entries.unwrap_or_default();
+        let mut state = Self { entries, disk, replication, shared, part: Part::None };
+        held.into_iter().for_each(|held| state.take_newer(&held));
+        state
+    }
+
+    fn take_newer(&mut self, held: &Entries) {
+        if version(held) > version(&self.entries) {
+            self.write(difference(&self.entries, held));
+        }
     }
 
     /// Whether nothing was ever kept.
@@ -46,20 +77,24 @@ impl State {
     }
 
     /// Something changed here. A standby's state is its copy of the master's: it changes nothing itself. Returns what
-    /// [`State::confirmed`] has to reach before that is acknowledged.
-    pub(crate) fn change(&mut self, mut changes: Vec<Change>, now: Timestamp) -> u64 {
+    /// [`State::reached`] has to reach before that is acknowledged.
+    pub(crate) fn change(&mut self, mut changes: Vec<Change>, now: Timestamp) -> Option<Version> {
         if matches!(self.part, Part::Standby(_)) || changes.is_empty() {
-            return 0;
+            return None;
         }
         changes.push(next_version(&self.entries));
-        let version = self.replication.as_mut().map_or(0, |replication| replication.change(&changes, now));
+        let mirrored = self.replication.as_mut().map_or(0, |replication| replication.change(&changes, now));
+        let shared = self.shared.as_mut().map_or(0, |shared| shared.change(&changes));
         self.write(changes);
-        version
+        Some(Version { mirrored, shared })
     }
 
-    /// Up to where the standbys that acknowledgements wait for have all.
-    pub(crate) fn confirmed(&self) -> u64 {
-        self.replication.as_ref().map_or(u64::MAX, Replication::confirmed)
+    /// Up to where the standbys that acknowledgements wait for, and etcd, have all.
+    pub(crate) fn reached(&self) -> Version {
+        Version {
+            mirrored: self.replication.as_ref().map_or(u64::MAX, Replication::confirmed),
+            shared: self.shared.as_ref().map_or(u64::MAX, Shared::done),
+        }
     }
 
     /// All entries of one kind are these from now on.
@@ -82,6 +117,7 @@ impl State {
     pub(crate) fn set_aside(&mut self) {
         let gone = difference(&self.entries, &Entries::new());
         self.write(gone);
+        self.shared.iter_mut().for_each(Shared::set_aside);
     }
 
     fn write(&mut self, changes: Vec<Change>) {
@@ -92,13 +128,25 @@ impl State {
         changes.into_iter().for_each(|change| change.apply_to(&mut self.entries));
     }
 
-    /// What is known of the copy of a master that was seen alive at `heard`.
-    pub(crate) fn copy_state(&self, heard: Option<Timestamp>) -> CopyState {
-        self.replication.as_ref().map_or(CopyState::Incomplete, |replication| replication.copy_state(heard))
+    /// A standby begins to take over: what is known of its copy of the state of a master that was seen alive at `heard`, and of
+    /// what etcd holds, of which the newer counts.
+    pub(crate) fn take_over(&mut self, heard: Option<Timestamp>, now: Timestamp) -> CopyState {
+        let mirrored = self
+            .replication
+            .as_ref()
+            .map_or(CopyState::Incomplete, |replication| replication.copy_state(heard));
+        let Some((held, trusted)) = self.shared.as_mut().and_then(|shared| shared.read(now)) else {
+            return mirrored;
+        };
+        self.take_newer(&held);
+        mirrored.max(if trusted { CopyState::Confirmed } else { CopyState::Doubtful })
     }
 
     pub(crate) fn play(&mut self, part: Part, now: Timestamp) {
         self.part = part;
+        if let Some(shared) = &mut self.shared {
+            shared.play(part == Part::Master, &self.entries);
+        }
         let Some(replication) = &mut self.replication else { return };
         match part {
             Part::Master => replication.become_master(&self.entries, now),
@@ -127,7 +175,19 @@ impl State {
         std::iter::from_fn(|| replication.poll_send(now)).collect()
     }
 
+    /// A state that a master goes on with, since etcd holds it of another.
+    pub(crate) fn adopt(&mut self, now: Timestamp) -> Option<Entries> {
+        let adopted = self.shared.as_mut()?.turn(now)?;
+        let changes = difference(&self.entries, &adopted);
+        if let Some(replication) = &mut self.replication {
+            replication.change(&changes, now);
+        }
+        self.write(changes);
+        Some(adopted)
+    }
+
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
-        self.replication.as_ref()?.deadline()
+        let replication = self.replication.as_ref().and_then(Replication::deadline);
+        replication.into_iter().chain(self.shared.as_ref().map(Shared::deadline)).min()
     }
 }

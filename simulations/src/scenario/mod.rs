@@ -8,6 +8,7 @@
 //! multicast group to its members once and to nobody else.
 
 mod clients;
+mod etcd;
 mod fabric;
 mod fault;
 mod outcome;
@@ -24,6 +25,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use clients::{ClientSpec, Membership};
+pub use etcd::{EtcdSpec, EtcdTrouble};
 pub use fabric::FabricSpec;
 pub use fault::{Fault, Field, How, PortName, Speeds, Step};
 pub use outcome::{Outcome, Traced, What};
@@ -104,6 +106,9 @@ pub struct ManagerSpec {
     /// The secret under which managers mirror their state, 16 bytes or more; it is not mirrored without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
+    /// The etcd that it keeps its state in besides, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd: Option<EtcdSpec>,
     /// What its configuration file says, by sections: `config.routing.engines = ["ftree"]`. The priority above wins.
     #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
     pub config: toml::Table,

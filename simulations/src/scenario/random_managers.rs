@@ -1,5 +1,5 @@
 //! Drawn scenarios in which only subnet managers and the cables between them fail: several managers, with and without state
-//! directories and mirrored state, that are killed, stopped, cut off with their cable or their node, split from each other and
+//! directories, mirrored state and an etcd, that are killed, stopped, cut off with their cable or their node, split from each other and
 //! joined again, while clients are registered. Since no other port loses anything, all of them must keep their LIDs.
 
 use rand::{RngExt, SeedableRng};
@@ -7,10 +7,13 @@ use rand_pcg::Pcg64Mcg;
 
 use super::random::{FAULTS_MS, Names, fabric};
 use super::random_clients::{SECRET, clients};
-use super::{Expect, Fault, ManagerSpec, Network, Scenario, Step};
+use super::{EtcdSpec, EtcdTrouble, Expect, Fault, ManagerSpec, Network, Scenario, Step};
 
 /// What tells this stream from others.
 const STREAM: u64 = 0x6d61_6e61_6765_7273;
+/// The same for what becomes of etcd.
+const ETCD_STREAM: u64 = 0x6574_6364;
+const LEAST_TROUBLE_MS: u64 = 2_500;
 /// Milliseconds in which the fabric comes up undisturbed.
 const CALM_MS: u64 = 8_000;
 /// Hosts at least: a manager can be elsewhere than the clients.
@@ -26,7 +29,9 @@ pub fn random_with_managers(seed: u64) -> Scenario {
             break (fabric, names);
         }
     };
-    let manager = managers(&mut rng, &names);
+    let mut manager = managers(&mut rng, &names);
+    let etcd = etcd(seed);
+    manager.iter_mut().for_each(|manager| manager.etcd.clone_from(&etcd));
     let mut step: Vec<Step> = (0..rng.random_range(3..=10))
         .map(|_| Step {
             at_ms: rng.random_range(CALM_MS..FAULTS_MS),
@@ -77,9 +82,36 @@ fn managers(rng: &mut Pcg64Mcg, names: &Names) -> Vec<ManagerSpec> {
             start_ms: rng.random_range(0..3_000),
             store,
             secret: mirror.then(|| SECRET.into()),
+            etcd: None,
             config: config.clone(),
         })
         .collect()
+}
+
+/// In half of the scenarios the managers share an etcd, which in most of these is away, late or wiped now and then. From a stream of its
+/// own: what else a seed draws stays as it is.
+fn etcd(seed: u64) -> Option<EtcdSpec> {
+    let mut rng = Pcg64Mcg::seed_from_u64(seed ^ ETCD_STREAM);
+    if rng.random_bool(0.5) {
+        return None;
+    }
+    let mut at_ms = rng.random_range(0..FAULTS_MS / 2);
+    let mut trouble = Vec::new();
+    for _ in 0..rng.random_range(0..4) {
+        // Long enough for standbys, which look every other second, to know of it.
+        let until_ms = at_ms + rng.random_range(LEAST_TROUBLE_MS..8_000);
+        if until_ms > FAULTS_MS {
+            break;
+        }
+        trouble.push(match rng.random_range(0..4) {
+            0 => EtcdTrouble::Refusing { at_ms, until_ms },
+            1 => EtcdTrouble::Silent { at_ms, until_ms },
+            2 => EtcdTrouble::Late { at_ms, until_ms, by_ms: [30, 300, 900, 2_000][rng.random_range(0..4)] },
+            _ => EtcdTrouble::Wiped { at_ms },
+        });
+        at_ms = until_ms + rng.random_range(1..10_000);
+    }
+    Some(EtcdSpec { answer_us: [300, 5_000][rng.random_range(0..2)], trouble })
 }
 
 fn fault(rng: &mut Pcg64Mcg, names: &Names, managers: &[ManagerSpec]) -> Fault {

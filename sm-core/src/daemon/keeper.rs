@@ -156,7 +156,7 @@ impl Book {
                 }
                 None
             }
-            Err(error @ StoreError::Refused { .. }) => return Err(error),
+            Err(error @ (StoreError::Refused { .. } | StoreError::Untrusted { .. })) => return Err(error),
             Err(error) => Some(format!("{error}; the subnet manager goes on without it, and tries again")),
         };
         self.etcd = Some((store, config.clone()));
@@ -273,12 +273,13 @@ impl Work {
                 }
             }
             Job::TakeOver { heard, reply } => {
-                let held = self.shared.as_ref().and_then(Shared::read);
-                if let Some(held) = held.as_ref().filter(|held| version(held) > version(&self.book.entries)) {
-                    self.book.change(difference(&self.book.entries, held), self.now());
+                let mut state = self.mirroring.copy_state(heard);
+                if let Some((held, trusted)) = self.shared.as_ref().and_then(Shared::read) {
+                    if version(&held) > version(&self.book.entries) {
+                        self.book.change(difference(&self.book.entries, &held), self.now());
+                    }
+                    state = state.max(if trusted { CopyState::Confirmed } else { CopyState::Doubtful });
                 }
-                let state =
-                    if held.is_some() { CopyState::Confirmed } else { self.mirroring.copy_state(heard) };
                 let copy = (state != CopyState::Incomplete).then(|| (self.copy(), state));
                 let _ = reply.send(copy);
             }

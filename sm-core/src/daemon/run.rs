@@ -186,7 +186,9 @@ impl<'a> Daemon<'a> {
                 recv(self.adopted) -> copy => {
                     let (restored, entries) = *copy.map_err(|_| DaemonError::ThreadEnded("state"))?;
                     self.performer.restore(entries);
-                    event = Some(Event::Mirrored(Box::new(restored)));
+                    self.sm.handle(Event::Mirrored(Box::new(restored)), self.performer.now());
+                    // What was acknowledged here since we are master is not in it.
+                    event = Some(Event::Unregistered);
                 }
                 recv(control) -> control => match control {
                     Ok(Control::Sweep) => event = Some(Event::SweepRequested),

@@ -1,12 +1,5 @@
 //! The thread at a store that managers share (etcd), so that one which answers late or never holds nobody up.
-//!
-//! | when | what happens |
-//! | --- | --- |
-//! | it is away | changes wait, merged by key; the manager goes on; the next answer gets all that waits |
-//! | it was wiped | all is written again |
-//! | another wrote meanwhile | what it holds is read, what waits here is laid over it, and the result is taken over here |
-//! | another still writes | ours waits until the other's lease ends |
-//! | a standby takes over | it reads once what is there, unless it is known to be away |
+//! What it does there and when: [`SharedStore`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +11,7 @@ use mad::types::Timestamp;
 
 use super::DaemonError;
 use crate::store::etcd::Etcd;
-use crate::store::{Change, Entries, Outbox, difference, version};
+use crate::store::{Change, Clock, Entries, SharedStore};
 
 /// Jobs that may wait. When there are more, all entries are handed over anew instead.
 const JOBS: usize = 1024;
@@ -31,7 +24,7 @@ enum Job {
     /// The manager is not master any more.
     Release,
     /// What the store holds, where it answers.
-    Read(Sender<Option<Entries>>),
+    Read(Sender<Option<(Entries, bool)>>),
     /// The state is of another fabric.
     SetAside,
 }
@@ -58,16 +51,7 @@ impl Shared {
     ) -> Result<Self, DaemonError> {
         let (jobs, waiting) = bounded(JOBS);
         let (adopted_in, adopted) = bounded(1);
-        let work = Work {
-            outbox: Outbox::new(Box::new(store)),
-            entries: Entries::new(),
-            is_master: false,
-            is_based: false,
-            adopted: adopted_in,
-            turn: lease / 3,
-            next: Timestamp::ZERO,
-            start,
-        };
+        let work = Work { store: SharedStore::new(Box::new(store), lease), adopted: adopted_in, start };
         let thread = std::thread::Builder::new()
             .name("etcd".into())
             .spawn(move || work.run(&waiting))
@@ -103,8 +87,9 @@ impl Shared {
         }
     }
 
-    /// What the store holds; `None` when it does not answer in time.
-    pub(super) fn read(&self) -> Option<Entries> {
+    /// What the store holds, and whether that can be trusted to be all that a master acknowledged; `None` when it does not
+    /// answer in time.
+    pub(super) fn read(&self) -> Option<(Entries, bool)> {
         let (reply, answer) = bounded(1);
         self.hand_on(Job::Read(reply));
         answer.recv_timeout(self.patience).ok().flatten()
@@ -132,122 +117,40 @@ impl Drop for Shared {
 }
 
 struct Work {
-    outbox: Outbox,
-    /// What the store is to hold.
-    entries: Entries,
-    is_master: bool,
-    /// Whether the store was read since we are master.
-    is_based: bool,
+    store: SharedStore,
     adopted: Sender<Entries>,
-    /// Time between two signs of life.
-    turn: Duration,
-    next: Timestamp,
     start: Instant,
 }
 
 impl Work {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_start(self.start.elapsed())
-    }
-
     fn run(mut self, jobs: &Receiver<Job>) {
+        let start = self.start;
+        let clock = move || Timestamp::from_start(start.elapsed());
         loop {
-            let retry = self.outbox.deadline().filter(|_| self.is_master && self.outbox.waiting() > 0);
-            let due = retry.map_or(self.next, |at| at.min(self.next));
-            match jobs.recv_timeout(due - self.now()) {
-                Ok(job) => self.take(job),
-                Err(RecvTimeoutError::Timeout) => self.turn(),
+            match jobs.recv_timeout(self.store.deadline() - clock()) {
+                Ok(job) => self.take(job, &clock),
+                Err(RecvTimeoutError::Timeout) => self.store.turn(&clock),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-        }
-        if self.is_master {
-            self.write(&[]);
-            self.outbox.release(self.now());
-        }
-    }
-
-    fn turn(&mut self) {
-        let now = self.now();
-        if now >= self.next {
-            self.next = now + self.turn;
-            self.outbox.keep_alive(self.is_master, now);
-        }
-        if self.is_master {
-            self.write(&[]);
-        }
-    }
-
-    fn take(&mut self, job: Job) {
-        match job {
-            Job::Master(entries) => {
-                (self.entries, self.is_master, self.is_based) = (entries, true, false);
-                self.outbox.replace(difference(&Entries::new(), &self.entries));
-                self.outbox.require_read();
-                self.write(&[]);
+            if let Some(entries) = self.store.take_adopted() {
+                let _ = self.adopted.try_send(entries); // full: an older one is under way, and is followed by what changes next
             }
+        }
+        self.store.end(&clock);
+    }
+
+    fn take(&mut self, job: Job, clock: Clock<'_>) {
+        match job {
+            Job::Master(entries) => self.store.lead(entries, clock),
             Job::Change(changes, done) => {
-                changes.iter().cloned().for_each(|change| change.apply_to(&mut self.entries));
-                self.write(&changes);
+                self.store.change(&changes, clock);
                 drop(done);
             }
-            Job::Release => {
-                self.is_master = false;
-                self.outbox.replace(Vec::new());
-                self.outbox.release(self.now());
-            }
+            Job::Release => self.store.release(clock),
             Job::Read(reply) => {
-                let _ = reply.send(self.outbox.read(self.now()));
+                let _ = reply.send(self.store.read(clock));
             }
-            Job::SetAside => {
-                tracing::error!("{}", self.outbox.set_aside("another-fabric"));
-                self.entries.clear();
-                if !self.is_master {
-                    self.outbox.release(self.now());
-                }
-            }
+            Job::SetAside => self.store.set_aside(clock),
         }
-    }
-
-    fn write(&mut self, changes: &[Change]) {
-        self.outbox.write(changes, self.now());
-        // Whoever changed it once may have done so again meanwhile; the next turn goes on.
-        if self.outbox.must_read() && self.merge() {
-            self.outbox.write(&[], self.now());
-        }
-    }
-
-    /// Lays what waits here over what is there now; at a master's first look the newer of both copies counts. `false` when
-    /// the store can't be read.
-    fn merge(&mut self) -> bool {
-        let Some(held) = self.outbox.read(self.now()) else { return false };
-        if !std::mem::replace(&mut self.is_based, true) {
-            let newer = version(&held) > version(&self.entries);
-            self.outbox.replace(if newer { Vec::new() } else { difference(&held, &self.entries) });
-            if newer {
-                self.adopt(held);
-            }
-            return true;
-        }
-        if held.is_empty() {
-            tracing::warn!("etcd holds nothing of the state any more: all is written again");
-            self.outbox.replace(difference(&held, &self.entries));
-            return true;
-        }
-        let mut merged = held.clone();
-        self.outbox.pending().into_iter().for_each(|change| change.apply_to(&mut merged));
-        self.outbox.replace(difference(&held, &merged));
-        if merged != self.entries {
-            self.adopt(merged);
-        }
-        true
-    }
-
-    fn adopt(&mut self, entries: Entries) {
-        tracing::warn!(
-            entries = entries.len(),
-            "etcd holds what another subnet manager wrote: it is taken over"
-        );
-        self.entries = entries.clone();
-        let _ = self.adopted.try_send(entries); // full: an older one is under way, and is followed by what changes next
     }
 }

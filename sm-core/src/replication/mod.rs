@@ -74,7 +74,7 @@ pub enum Learnt {
 }
 
 /// What a standby knows of its copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CopyState {
     /// It was never level with the master, or there is none.
     Incomplete,

@@ -62,6 +62,16 @@ pub enum StoreError {
         /// What it says.
         reason: String,
     },
+    /// Its certificate can't be trusted.
+    #[error(
+        "etcd at {store} shows a certificate that is not to be trusted: {reason}; look at etcd.ca_file and at the name in etcd.endpoints"
+    )]
+    Untrusted {
+        /// Where.
+        store: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Another manager writes, and its lease has not ended.
     #[error(
         "{store}: another subnet manager writes there: port GUID and run {by}; ours is written when its lease ends"

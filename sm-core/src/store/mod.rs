@@ -19,6 +19,7 @@ mod journaled;
 mod lids;
 mod outbox;
 mod quirks;
+mod shared;
 #[cfg(test)]
 mod tests;
 pub mod typed;
@@ -34,6 +35,7 @@ pub use entry::{Change, Entries, Epoch, Key, Kind, difference, next_version, ver
 pub use error::StoreError;
 pub use journaled::{Journaled, Sync};
 pub use outbox::Outbox;
+pub use shared::{Clock, SharedStore};
 pub use typed::is_of_another_fabric;
 
 use crate::aliases::AliasTable;

@@ -21,6 +21,8 @@ pub struct Outbox {
     store: Box<dyn StateStore>,
     waiting: BTreeMap<Key, Option<Vec<u8>>>,
     failed_at: Option<Timestamp>,
+    /// When it was last found away.
+    last_failure: Option<Timestamp>,
     told: Option<String>,
     /// When the first commit was made that is not settled.
     exposed_since: Option<Timestamp>,
@@ -35,6 +37,7 @@ impl Outbox {
             store,
             waiting: BTreeMap::new(),
             failed_at: None,
+            last_failure: None,
             told: None,
             exposed_since: None,
             must_read: false,
@@ -74,8 +77,16 @@ impl Outbox {
             self.must_read = true;
         } else {
             self.failed_at = Some(now);
+            if !matches!(error, StoreError::Owned { .. }) {
+                self.last_failure = Some(now);
+            }
             self.tell(error);
         }
+    }
+
+    /// When the store was last found away, or could not do what it was asked.
+    pub const fn last_failure(&self) -> Option<Timestamp> {
+        self.last_failure
     }
 
     /// Whether another changed the store, so that it is to be read, and what it holds merged, before anything is written.

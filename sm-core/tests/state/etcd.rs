@@ -8,7 +8,7 @@ use mad::wire::{Method, Status};
 use sm_core::daemon::run_once;
 use sm_core::store::{Change, Entries, Key, Kind, StateStore, StoreError, difference};
 
-use crate::server::Server;
+use crate::server::{Server, certificates};
 use crate::*;
 
 fn set(id: u16, value: &[u8]) -> Change {
@@ -145,6 +145,32 @@ fn a_standby_without_a_copy_of_its_own_takes_over_with_what_etcd_holds() {
     let (status, found) = host.insist(Method::GET, &service());
     assert_eq!((status, &found.service_name[..4]), (Status::OK, &b"name"[..]));
     standby.stop();
+}
+
+/// By TLS, under the certificate that `etcd.ca_file` names; another one, and the well-known ones, end the start in one line.
+#[test]
+fn an_etcd_whose_certificate_nobody_vouches_for_is_named_and_the_fabric_is_not_touched() {
+    let server = Server::running_with_tls();
+    let mut store = server.store(Guid(1));
+    store.commit(&[set(1, b"x")]).unwrap();
+    assert_eq!(store.load().unwrap().len(), 1);
+    let dir = tempfile::tempdir().unwrap();
+    certificates(dir.path(), "other");
+    let other = std::fs::read(dir.path().join("other-ca.pem")).unwrap();
+    let fabric = four_hosts();
+    for ca in [Some(other), None] {
+        let etcd = Some(EtcdConfig { ca, ..server.config(Guid(5)) });
+        let transport = Arc::new(fabric.attach("H0", 1).unwrap());
+        let state = tempfile::tempdir().unwrap();
+        let setup = setup(transport, 5, state.path().to_path_buf(), false, etcd);
+        let error = run_once(setup, Hooks::default()).unwrap_err().to_string();
+        assert!(error.contains("certificate") && error.contains("etcd.ca_file"), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+    let no_certificate = EtcdConfig { ca: Some(b"nothing of the kind".to_vec()), ..server.config(Guid(5)) };
+    let error = sm_core::store::etcd::Etcd::new(&no_certificate).err().unwrap().to_string();
+    assert!(error.contains("etcd.ca_file holds no certificate"), "{error}");
+    assert!(fabric.with(|world| world.device(world.find_name("S0").unwrap()).ports[0].info.lid()).is_none());
 }
 
 #[test]

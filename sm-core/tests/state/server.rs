@@ -1,6 +1,7 @@
 //! A real etcd-server on loopback, with ports and a data directory of its own. Ends with the value.
 
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,23 @@ pub(crate) struct Server {
     client: String,
     peer: String,
     child: Option<Child>,
+    /// Certificate of who signs the server's, where it has one.
+    ca: Option<Vec<u8>>,
+}
+
+/// Makes a certificate that signs, `NAME-ca.pem`, and one that it signs, `NAME.pem` with `NAME.key`, for 127.0.0.1.
+pub(crate) fn certificates(folder: &Path, name: &str) {
+    let line = format!(
+        "exec 2>&1; set -e
+        ec='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'
+        openssl req -x509 $ec -days 36500 -subj /CN={name}-ca -keyout {name}-ca.key -out {name}-ca.pem
+        openssl req $ec -subj /CN={name} -keyout {name}.key -out {name}.csr
+        printf 'subjectAltName=IP:127.0.0.1\\nextendedKeyUsage=serverAuth,clientAuth\\n' >{name}.ext
+        openssl x509 -req -days 36500 -in {name}.csr -extfile {name}.ext -CA {name}-ca.pem -CAkey {name}-ca.key \
+          -CAcreateserial -out {name}.pem"
+    );
+    let made = Command::new("sh").args(["-c", &line]).current_dir(folder).output().unwrap();
+    assert!(made.status.success(), "openssl: {}", String::from_utf8_lossy(&made.stdout));
 }
 
 fn free_url() -> String {
@@ -27,7 +45,23 @@ fn free_url() -> String {
 impl Server {
     /// Not yet running.
     pub(crate) fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap(), client: free_url(), peer: free_url(), child: None }
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            client: free_url(),
+            peer: free_url(),
+            child: None,
+            ca: None,
+        }
+    }
+
+    /// One that is reached by TLS alone.
+    pub(crate) fn running_with_tls() -> Self {
+        let mut server = Self::new();
+        certificates(server.dir.path(), "etcd");
+        server.client = server.client.replace("http:", "https:");
+        server.ca = Some(std::fs::read(server.dir.path().join("etcd-ca.pem")).unwrap());
+        server.start();
+        server
     }
 
     pub(crate) fn running() -> Self {
@@ -44,6 +78,8 @@ impl Server {
             .args(["--listen-client-urls", &self.client, "--advertise-client-urls", &self.client])
             .args(["--listen-peer-urls", &self.peer, "--initial-advertise-peer-urls", &self.peer])
             .args(["--initial-cluster", &format!("default={}", self.peer)])
+            .args(self.ca.iter().flat_map(|_| ["--cert-file", "etcd.pem", "--key-file", "etcd.key"]))
+            .current_dir(self.dir.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -80,7 +116,7 @@ impl Server {
             endpoints: vec![self.client.clone()],
             prefix: "/rsm".into(),
             user: None,
-            ca: None,
+            ca: self.ca.clone(),
             lease: Duration::from_secs(60),
             timeout: Duration::from_secs(10),
             own,

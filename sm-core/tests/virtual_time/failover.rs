@@ -75,6 +75,42 @@ fn b61_where_it_is_still_there_or_by_configuration_each_port_is_told_once_and_no
     }
 }
 
+/// From the master's death to the moment in which a host's port leads to a new master that answers: within three polling intervals
+/// where a standby polls every 300 ms and asks once more, so within a second; whenever it dies, and both ways.
+#[test]
+fn hosts_are_answered_again_within_three_polling_intervals() {
+    let polling_interval = Duration::from_millis(300);
+    let mut most = Duration::ZERO;
+    for run in 0..20 {
+        let (fabric, gone) = (tree(4, 2, 4), run % 2 == 1);
+        let quick = |priority| SmSettings {
+            polling_interval,
+            polling_retries: 1,
+            ..settings(priority, LidTakeover::WhenGone)
+        };
+        let mut rig = Rig::with(&fabric, Default::default(), quick(5), |_| ());
+        rig.settle();
+        let other = attach(&mut rig.world, "H15", quick(3), Default::default());
+        rig.run(Duration::from_secs(5) + Duration::from_millis(17 * run));
+        assert_eq!(rig.world.agent::<SmAgent>(other).unwrap().0.sm.role(), Role::Standby);
+        let (died, node, [host, port]) =
+            (rig.world.now(), rig.node("H0"), ["H1", "H15"].map(|n| rig.end(n, 1)));
+        rig.world.detach(rig.sm);
+        if gone {
+            rig.world.power_off(node);
+        }
+        let answered = rig.world.run_while(died + Duration::from_secs(60), |world| {
+            let info = |end: simulations::world::End| &world.device(end.node).ports[end.port.index()].info;
+            let sm = &world.agent::<SmAgent>(other).unwrap().0.sm;
+            let leads = Some(info(host).master_sm_lid.get()) == info(port).lid().map(mad::types::Lid::get);
+            sm.role() == Role::Master && sm.snapshot().is_some() && leads
+        });
+        assert!(answered, "run {run}");
+        most = most.max(rig.world.now() - died);
+    }
+    assert!(most <= polling_interval * 3, "{most:?}");
+}
+
 /// B72: many ports are told one after the other, each with one Set.
 #[test]
 fn b72_many_ports_are_told_at_the_configured_pace() {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-use super::EtcdConfig;
+use super::{EtcdConfig, Gateway};
 use crate::store::StoreError;
 
 /// The most that is read of one answer, in bytes.
@@ -67,26 +67,6 @@ impl Client {
         })
     }
 
-    /// The endpoint in use, for messages.
-    pub(super) fn endpoint(&self) -> &str {
-        self.endpoints.get(self.current).map_or("", String::as_str)
-    }
-
-    /// A call. The token is renewed once where it has run out.
-    pub(super) fn call(&mut self, path: &str, body: &Value) -> Result<Value, StoreError> {
-        if self.token.is_none() {
-            self.log_in()?;
-        }
-        match self.post(path, body)? {
-            Ok(answer) => Ok(answer),
-            Err(failed) if self.user.is_some() && failed.message.contains("invalid auth token") => {
-                self.log_in()?;
-                self.post(path, body)?.map_err(|failed| self.error(path, failed))
-            }
-            Err(failed) => Err(self.error(path, failed)),
-        }
-    }
-
     fn log_in(&mut self) -> Result<(), StoreError> {
         let Some((name, password)) = self.user.clone() else { return Ok(()) };
         let path = "auth/authenticate";
@@ -99,11 +79,15 @@ impl Client {
         Ok(())
     }
 
+    fn current(&self) -> &str {
+        self.endpoints.get(self.current).map_or("", String::as_str)
+    }
+
     /// One POST to the first endpoint that answers; the outer error is that none did.
     fn post(&mut self, path: &str, body: &Value) -> Result<Result<Value, Failed>, StoreError> {
         let mut last = String::new();
         for _ in 0..self.endpoints.len() {
-            let url = format!("{}/v3/{path}", self.endpoint());
+            let url = format!("{}/v3/{path}", self.current());
             let mut request = self.agent.post(&url).header("Content-Type", "application/json");
             if let Some(token) = &self.token {
                 request = request.header("Authorization", token);
@@ -124,11 +108,15 @@ impl Client {
             }
             self.current = (self.current + 1) % self.endpoints.len();
         }
-        Err(StoreError::Remote { store: self.endpoints.join(", "), what: "no answer", reason: last })
+        let store = self.endpoints.join(", ");
+        if last.contains("invalid peer certificate") {
+            return Err(StoreError::Untrusted { store, reason: last });
+        }
+        Err(StoreError::Remote { store, what: "no answer", reason: last })
     }
 
     fn error(&self, path: &str, failed: Failed) -> StoreError {
-        let store = self.endpoint().to_owned();
+        let store = self.current().to_owned();
         let said = &failed.message;
         let refused = ["authentication failed", "permission denied", "user name is empty", "auth token"];
         if failed.status == 401 || refused.iter().any(|words| said.contains(words)) {
@@ -136,6 +124,27 @@ impl Client {
         }
         let reason = format!("{path}: {said} (HTTP {})", failed.status);
         StoreError::Remote { store, what: "refused", reason }
+    }
+}
+
+impl Gateway for Client {
+    fn endpoint(&self) -> &str {
+        self.current()
+    }
+
+    /// The token is renewed once where it has run out.
+    fn call(&mut self, path: &str, body: &Value) -> Result<Value, StoreError> {
+        if self.token.is_none() {
+            self.log_in()?;
+        }
+        match self.post(path, body)? {
+            Ok(answer) => Ok(answer),
+            Err(failed) if self.user.is_some() && failed.message.contains("invalid auth token") => {
+                self.log_in()?;
+                self.post(path, body)?.map_err(|failed| self.error(path, failed))
+            }
+            Err(failed) => Err(self.error(path, failed)),
+        }
     }
 }
 

@@ -57,9 +57,21 @@ pub struct EtcdConfig {
     pub incarnation: u64,
 }
 
+/// What answers calls of a cluster's JSON gateway: a connection, or in a simulation what plays one.
+pub trait Gateway: Send {
+    /// What it is called in messages.
+    fn endpoint(&self) -> &str;
+
+    /// A call; `path` is without `/v3/`.
+    ///
+    /// # Errors
+    /// No answer, or one that is no success.
+    fn call(&mut self, path: &str, body: &Value) -> Result<Value, StoreError>;
+}
+
 /// A cluster as a store.
 pub struct Etcd {
-    client: Client,
+    client: Box<dyn Gateway>,
     prefix: String,
     lease: Duration,
     /// What `owner` holds when it is us.
@@ -80,8 +92,13 @@ impl Etcd {
     /// # Errors
     /// The certificates can't be meant.
     pub fn new(config: &EtcdConfig) -> Result<Self, StoreError> {
-        Ok(Self {
-            client: Client::new(config)?,
+        Ok(Self::with_gateway(Box::new(Client::new(config)?), config))
+    }
+
+    /// A cluster behind `gateway`; of how it is reached nothing counts in `config`.
+    pub fn with_gateway(gateway: Box<dyn Gateway>, config: &EtcdConfig) -> Self {
+        Self {
+            client: gateway,
             prefix: config.prefix.trim_end_matches('/').to_owned(),
             lease: config.lease,
             me: format!("{} {:016x}", config.own, config.incarnation),
@@ -89,7 +106,7 @@ impl Etcd {
             generation: 0,
             count: 0,
             unfinished: Vec::new(),
-        })
+        }
     }
 
     fn key(&self, name: &str) -> String {
