@@ -178,17 +178,24 @@ impl<'g> Columns<'g> {
     }
 
     fn of_port(&mut self, end: &Target, dealt: &LftMatrix, changes: &mut Vec<Entry>) {
-        let ways = usize::from(end.lids);
+        let (first, ways) = (usize::from(end.lid), usize::from(end.lids));
+        let row = |s: SwitchIndex| &dealt.row(s)[first..first + ways];
+        let choices = |s: SwitchIndex| {
+            &self.choices[self.offsets[s as usize] as usize..self.offsets[s as usize + 1] as usize]
+        };
+        let is_own = |s: SwitchIndex, port: u8| {
+            choices(s).contains(&self.links.by_port[s as usize][usize::from(port)])
+        };
+        // A LID that another port has too may have been dealt for that one: then it is nobody's, and stays as it is.
+        if !self.order.iter().all(|s| row(*s).iter().all(|port| is_own(*s, *port))) {
+            return;
+        }
         self.paths.ways(ways);
         for s in &self.order {
-            let choices =
-                &self.choices[self.offsets[*s as usize] as usize..self.offsets[*s as usize + 1] as usize];
-            let first = usize::from(end.lid);
-            let row = &dealt.row(*s)[first..first + ways];
             let by_port = &self.links.by_port[*s as usize];
-            let as_dealt = row.iter().map(|port| by_port[usize::from(*port)]);
-            self.paths.choose(*s, choices, as_dealt);
-            for ((way, port), lid) in row.iter().enumerate().zip(end.lid..) {
+            let as_dealt = row(*s).iter().map(|port| by_port[usize::from(*port)]);
+            self.paths.choose(*s, choices(*s), as_dealt);
+            for ((way, port), lid) in row(*s).iter().enumerate().zip(end.lid..) {
                 let chosen = self.graph.all_arcs()[self.paths.next(way, *s) as usize].out_port;
                 if chosen != *port {
                     changes.push((*s, lid, chosen));

@@ -187,14 +187,16 @@ impl<'g> Tree<'g> {
         }
     }
 
-    /// Takes the load of a host's LID off the links again.
+    /// Takes the load of a host's LID off the links again. A LID that another port has too may lead there by now: whatever load was
+    /// put where is not known then, and what is there stays.
     fn take_back(&mut self, lid: usize, lfts: &LftMatrix) {
         self.senders.copy_from_slice(&self.hosts);
         for s in self.order[1..].iter().rev() {
             let arc = self.by_port[*s as usize][usize::from(lfts.row(*s)[lid])];
+            let Some(to) = self.graph.all_arcs().get(arc as usize).map(|arc| arc.to) else { continue };
             let senders = self.senders[*s as usize];
-            self.load[arc as usize] -= senders;
-            self.senders[self.graph.all_arcs()[arc as usize].to as usize] += senders;
+            self.load[arc as usize] = self.load[arc as usize].saturating_sub(senders);
+            self.senders[to as usize] += senders;
         }
     }
 

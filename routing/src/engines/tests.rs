@@ -1,6 +1,7 @@
 use super::*;
 use crate::fabric::testing;
-use crate::verify::{self, Options};
+use crate::verify::{self, FaultKind, Options};
+use mad::types::Lid;
 
 /// B21: the chain says which engine ran and why those before it did not; nothing of them shows in the tables.
 #[test]
@@ -51,6 +52,35 @@ fn every_engine_survives_fabrics_with_nothing_in_them() {
                     }
                     Err(error) => assert!(!error.to_string().is_empty()),
                 }
+            }
+        }
+    }
+}
+
+/// Two ports with a LID, or with ranges that overlap: whoever has it, no engine panics over it, and no walk goes round in a circle.
+#[test]
+fn every_engine_survives_lids_that_two_ports_hold() {
+    for (fabric, lmc) in [(testing::fat_tree(&[3, 4], &[1, 2], 0), 0_u16), (testing::torus(&[3, 4], 2, 2), 2)]
+    {
+        let mut hosts: Vec<_> =
+            fabric.nodes().filter(|(_, node)| !node.is_switch()).map(|(id, _)| id).collect();
+        let lid = |id| fabric.node(id).end_ports().find_map(|(_, port)| port.lid).unwrap();
+        hosts.sort_by_key(|id| lid(*id));
+        let (first, last) = (lid(hosts[0]), *hosts.last().unwrap());
+        // The same base, and one in the middle of the other's range.
+        for shift in [0, lmc] {
+            let mut fabric = fabric.clone();
+            fabric.node_mut(last).port_mut(PortNum(1)).unwrap().lid = Lid::new(first.get() + shift);
+            let graph = SwitchGraph::new(&fabric);
+            for name in names() {
+                let Ok(routes) = by_name(name).unwrap().route(&graph, &RoutingInput::default()) else {
+                    continue;
+                };
+                let report = verify::check(&graph, &routes, Options::default());
+                assert!(
+                    report.faults.iter().all(|(kind, count)| *kind != FaultKind::Loop || *count == 0),
+                    "{name}: {report}"
+                );
             }
         }
     }

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// In order, with what is to be reached first, and until when etcd is waited for.
 #[derive(Default)]
 pub(crate) struct Acknowledgements {
-    waiting: VecDeque<(Version, Timestamp, Datagram)>,
+    waiting: VecDeque<(Version, Option<Timestamp>, Datagram)>,
     /// Of the last change: an answer that changes nothing may repeat one that waits.
     last: Version,
 }
@@ -30,7 +30,7 @@ impl Acknowledgements {
     ) -> Vec<Datagram> {
         self.last = version.unwrap_or(self.last);
         let kept = answers.extract_if(.., |answer| acknowledges(answer));
-        self.waiting.extend(kept.map(|answer| (self.last, now + PATIENCE, answer)));
+        self.waiting.extend(kept.map(|answer| (self.last, Some(now + PATIENCE), answer)));
         answers
     }
 
@@ -39,13 +39,16 @@ impl Acknowledgements {
         if !leads {
             *self = Self::default();
         }
-        let next =
-            || self.waiting.pop_front_if(|(version, until, _)| version.is_reached(reached, *until > now));
+        let next = || {
+            let (_, until, _) = self.waiting.front_mut()?;
+            *until = until.filter(|until| *until > now);
+            self.waiting.pop_front_if(|(version, until, _)| version.is_reached(reached, until.is_some()))
+        };
         std::iter::from_fn(next).map(|(.., answer)| answer).collect()
     }
 
     /// When etcd is waited for no longer.
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
-        self.waiting.front().map(|(_, until, _)| *until)
+        self.waiting.front().and_then(|(_, until, _)| *until)
     }
 }

@@ -52,9 +52,13 @@ impl Administration {
         self.picture = None;
     }
 
-    /// Goes on with these registrations from the next picture on.
-    pub(crate) fn restore(&mut self, entries: Entries) {
-        self.restored = Some(entries);
+    /// Goes on with these registrations, where there is a picture at once: whoever registers from now on is to find them.
+    pub(crate) fn restore(&mut self, entries: Entries, now: Timestamp) {
+        if self.picture.is_some() {
+            self.server.restore(&entries, EPOCH, now);
+        } else {
+            self.restored = Some(entries);
+        }
     }
 
     /// Without a picture nothing is answered: the sender asks again.

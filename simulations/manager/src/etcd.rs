@@ -102,14 +102,15 @@ impl Shared {
 
     /// Goes on; a state that the manager takes over.
     pub(crate) fn turn(&mut self, now: Timestamp) -> Option<Entries> {
-        if now < self.busy_until {
-            return None;
-        }
-        let adopted = self.outcome.take().and_then(|(done, adopted)| {
-            self.done = done;
-            adopted
-        });
-        if !self.jobs.is_empty() || self.store.deadline() <= now {
+        let mut adopted = None;
+        while now >= self.busy_until {
+            if let Some((done, taken)) = self.outcome.take() {
+                self.done = done;
+                adopted = taken.or(adopted);
+            }
+            if self.jobs.is_empty() && self.store.deadline() > now {
+                break;
+            }
             self.work(now);
         }
         adopted

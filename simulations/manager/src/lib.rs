@@ -127,7 +127,7 @@ impl Manager {
             }
             Action::AnotherFabric => {
                 self.state.set_aside();
-                self.administration.restore(Entries::new());
+                self.administration.restore(Entries::new(), now);
                 self.machine.handle(Event::Unregistered, now);
             }
             Action::Notice(notice) => self.administration.notice(&notice),
@@ -160,7 +160,7 @@ impl Manager {
             if known != CopyState::Confirmed {
                 self.machine.handle(Event::Unregistered, now);
             }
-            self.administration.restore(entries);
+            self.administration.restore(entries, now);
         }
         self.state.play(part, now);
     }
@@ -180,7 +180,7 @@ impl Manager {
         if let Some(entries) = adopted {
             self.machine.handle(Event::Mirrored(Box::new(Restored::of(&entries))), now);
             self.machine.handle(Event::Unregistered, now);
-            self.administration.restore(entries);
+            self.administration.restore(entries, now);
             return true;
         }
         let Some(wish) = self.administration.wish(now) else { return false };
