@@ -4,11 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use routing::formats::{fdbs, lst, mcfdbs, path_sl, sl2vl};
-use routing::routes::SlToVl;
+use routing::formats::{fdbs, lst, mcfdbs};
 use sm_core::snapshot::Snapshot;
 
-use crate::commands::tables::{PATH_SL, SL2VL};
+use crate::commands::tables;
 use crate::failure::Outcome;
 use crate::files::replace;
 
@@ -33,12 +32,10 @@ impl Dump {
         let files = [
             ("opensm-subnet.lst", lst::write(fabric, Some(snapshot.sm.lid))),
             ("opensm.fdbs", fdbs::write(&snapshot.graph, &snapshot.routes)),
-            (PATH_SL, path_sl::write(&snapshot.graph, &snapshot.routes)),
             ("opensm.mcfdbs", mcfdbs::write(&mcfdbs::by_guid(&snapshot.graph, &snapshot.multicast))),
         ];
-        let per_switch = matches!(snapshot.routes.sl_to_vl, SlToVl::PerSwitch(_));
-        let lanes = per_switch.then(|| (SL2VL, sl2vl::write(&snapshot.graph, &snapshot.routes.sl_to_vl)));
-        for (name, text) in files.into_iter().chain(lanes) {
+        let levels = tables::levels(&snapshot.graph, &snapshot.routes);
+        for (name, text) in files.into_iter().chain(levels) {
             let path = self.dir.join(name);
             if let Err(error) = replace(&path, &text, 0o600) {
                 tracing::error!(file = %path.display(), %error, "the dump was not written");

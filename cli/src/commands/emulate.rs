@@ -33,8 +33,8 @@ pub(super) fn run(args: &Emulate) -> Outcome {
     };
     logging::init(&LogConfig { level: args.log_level, ..LogConfig::default() })?;
     let loaded = formats::load(topology).map_err(|error| Failure::Usage(error.to_string()))?;
-    if let Some(twice) = &loaded.wrong_lid {
-        tracing::warn!("{twice}");
+    if let Some(wrong) = &loaded.wrong_lid {
+        tracing::warn!("{wrong}");
     }
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");

@@ -11,9 +11,9 @@ use mad::types::MulticastLid;
 use routing::adaptive::Load;
 use routing::engines::{self, RoutingEngine, RoutingError, RoutingInput};
 use routing::fabric::{Fabric, Node, SwitchGraph};
-use routing::formats::{self, Loaded, counters, fdbs, flows, lfts, lst, mcfdbs, path_sl, routes_json, sl2vl};
+use routing::formats::{self, Loaded, counters, fdbs, flows, lfts, lst, mcfdbs, routes_json};
 use routing::multicast::{self, Member, MulticastTables};
-use routing::routes::{Routes, SlToVl};
+use routing::routes::Routes;
 use routing::verify::lmc::{self, Disjointness};
 use routing::verify::multicast::Group;
 use routing::verify::{self, Options, Report, transition};
@@ -243,12 +243,9 @@ fn write_tables(directory: &Path, fabric: &Fabric, graph: &SwitchGraph, routes: 
         ("opensm.fdbs", fdbs::write(graph, routes)),
         ("opensm-lfts.dump", lfts::write(fabric, graph, routes)),
         ("opensm.mcfdbs", mcfdbs::write(&mcfdbs::by_guid(graph, &group))),
-        (tables::PATH_SL, path_sl::write(graph, routes)),
         ("routes.json", routes_json::write(graph, routes)),
     ];
-    let per_switch = matches!(routes.sl_to_vl, SlToVl::PerSwitch(_));
-    let sl2vl = per_switch.then(|| (tables::SL2VL, sl2vl::write(graph, &routes.sl_to_vl)));
-    for (name, text) in files.into_iter().chain(sl2vl) {
+    for (name, text) in files.into_iter().chain(tables::levels(graph, routes)) {
         let path = directory.join(name);
         std::fs::write(&path, text).with_context(|| format!("{}", path.display()))?;
     }

@@ -7,15 +7,21 @@ use std::path::{Path, PathBuf};
 
 use routing::fabric::{Fabric, SwitchGraph};
 use routing::formats::{path_sl, routes_json, sl2vl, tables};
-use routing::routes::{LftMatrix, Routes};
+use routing::routes::{LftMatrix, Routes, SlToVl};
 
 use super::offline::{text, usage};
 use crate::failure::{Outcome, complain};
 
 /// Service levels beside tables.
-pub(crate) const PATH_SL: &str = "path-sl.dump";
+const PATH_SL: &str = "path-sl.dump";
 /// SL-to-VL tables beside them, under the name that opensm gives them.
-pub(crate) const SL2VL: &str = "opensm-sl2vl.dump";
+const SL2VL: &str = "opensm-sl2vl.dump";
+
+/// What is written beside tables: service levels, and the SL-to-VL tables where VL is not SL. Names and contents.
+pub(crate) fn levels(graph: &SwitchGraph, routes: &Routes) -> impl Iterator<Item = (&'static str, String)> {
+    let lanes = (routes.sl_to_vl != SlToVl::Identity).then(|| (SL2VL, sl2vl::write(graph, &routes.sl_to_vl)));
+    std::iter::once((PATH_SL, path_sl::write(graph, routes))).chain(lanes)
+}
 
 /// What was read.
 pub(super) struct Dumped {

@@ -253,12 +253,8 @@ impl<'a> Mover<'a> {
 
 fn next_arcs(graph: &SwitchGraph, tables: &LftMatrix, hosts: &[(u16, &Destination)]) -> Next {
     let mut arcs = Vec::with_capacity(graph.switch_count() * hosts.len());
-    let mut by_port = [u32::MAX; 256];
     for s in 0..graph.switch_count() as u32 {
-        by_port.fill(u32::MAX);
-        for (number, arc) in (graph.offsets()[s as usize]..).zip(graph.arcs(s)) {
-            by_port[usize::from(arc.out_port)] = number;
-        }
+        let by_port = graph.arcs_by_port(s);
         let known = (s as usize) < tables.switch_count();
         let port = |lid: u16| match Lid::new(lid) {
             Some(lid) if known => tables.port(s, lid),

@@ -68,14 +68,9 @@ struct Links {
 impl Links {
     fn new(graph: &SwitchGraph) -> Self {
         let all = graph.all_arcs();
-        let mut by_port = vec![[u32::MAX; 256]; graph.switch_count()];
-        let mut from = Vec::with_capacity(all.len());
-        for s in 0..graph.switch_count() as SwitchIndex {
-            for arc in graph.arcs(s) {
-                by_port[s as usize][usize::from(arc.out_port)] = from.len() as u32;
-                from.push(s);
-            }
-        }
+        let switches = 0..graph.switch_count() as SwitchIndex;
+        let by_port: Vec<_> = switches.clone().map(|s| graph.arcs_by_port(s)).collect();
+        let from = switches.flat_map(|s| std::iter::repeat_n(s, graph.arcs(s).len())).collect();
         let back = all.iter().map(|arc| by_port[arc.to as usize][usize::from(arc.in_port)]).collect();
         Self { from, to: all.iter().map(|arc| arc.to).collect(), back, by_port }
     }

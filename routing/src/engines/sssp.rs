@@ -117,7 +117,7 @@ impl<'g> Tree<'g> {
             cost: vec![0; count],
             next: vec![u32::MAX; count],
             senders: vec![0; count],
-            by_port: arcs_by_port(graph),
+            by_port: (0..count as SwitchIndex).map(|s| graph.arcs_by_port(s)).collect(),
             siblings: Siblings::new(graph),
         }
     }
@@ -211,16 +211,6 @@ impl<'g> Tree<'g> {
 /// What a link of this load costs: its square, so that two links of middling load are better than a heavy and a light one.
 fn price(load: u64) -> u64 {
     load.saturating_mul(load).min(1 << 46)
-}
-
-fn arcs_by_port(graph: &SwitchGraph) -> Vec<[u32; 256]> {
-    let of = |s: SwitchIndex| {
-        let mut by_port = [u32::MAX; 256];
-        let numbers = graph.offsets()[s as usize]..;
-        numbers.zip(graph.arcs(s)).for_each(|(number, arc)| by_port[usize::from(arc.out_port)] = number);
-        by_port
-    };
-    (0..graph.switch_count() as u32).map(of).collect()
 }
 
 #[cfg(test)]

@@ -190,6 +190,14 @@ impl SwitchGraph {
         &self.offsets
     }
 
+    /// Number of the arc behind each port of a switch; `u32::MAX` where there is none.
+    pub fn arcs_by_port(&self, switch: SwitchIndex) -> [u32; 256] {
+        let mut by_port = [u32::MAX; 256];
+        let numbers = self.offsets[switch as usize]..;
+        numbers.zip(self.arcs(switch)).for_each(|(number, arc)| by_port[usize::from(arc.out_port)] = number);
+        by_port
+    }
+
     /// All destinations, sorted by LID.
     pub fn destinations(&self) -> &[Destination] {
         &self.destinations

@@ -21,7 +21,7 @@ use mad::wire::vendor::mirror;
 use mad::wire::{Mad, Method, MgmtClass};
 use simulations::scenario::ManagerSpec;
 use simulations::world::{Agent, AgentId, AgentOutput, End, Registration, World};
-use sm_core::config::{Acknowledge, Config};
+use sm_core::config::Config;
 use sm_core::replication::{CopyState, Replication, Secret};
 use sm_core::settings::SmSettings;
 use sm_core::sm::{Action, Event, Inline, Report, Role, Sm};
@@ -79,12 +79,10 @@ impl Manager {
             let disk = spec.store.then(|| Disk::clone(disks.entry(spec.node.clone()).or_default()));
             life += 1;
             // The number tells the manager and this life of it from all others.
-            let replication =
-                secret.transpose()?.map(|secret| Replication::new(secret, Guid(life), life << 32));
-            let replication = match config.failover.acknowledge {
-                Acknowledge::Mirrored => replication,
-                Acknowledge::Local => replication.map(Replication::acknowledging_locally),
-            };
+            let acknowledge = config.failover.acknowledge;
+            let replication = secret
+                .transpose()?
+                .map(|secret| Replication::new(secret, Guid(life), life << 32).acknowledging(acknowledge));
             let etcd = spec.etcd.as_ref().map(|etcd| {
                 let cluster = cluster.get_or_insert_with(|| Arc::new(Mutex::new(Cluster::new(etcd))));
                 Shared::start(cluster, life, now)

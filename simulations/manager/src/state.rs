@@ -139,7 +139,7 @@ impl State {
             return mirrored;
         };
         self.take_newer(&held);
-        mirrored.max(if trusted { CopyState::Confirmed } else { CopyState::Doubtful })
+        mirrored.with_shared(trusted)
     }
 
     pub(crate) fn play(&mut self, part: Part, now: Timestamp) {

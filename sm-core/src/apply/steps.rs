@@ -162,35 +162,39 @@ struct BlockFacts {
 
 /// Whether any switch is to get entries.
 pub(super) fn writes_tables(apply: &Apply) -> bool {
-    !apply.plan.transition.is_empty() || !table_jobs(apply, |_| true).is_empty()
+    !apply.plan.transition.is_empty() || due_blocks(apply, |_| true).next().is_some()
 }
 
-fn table_jobs(apply: &Apply, wanted: impl Fn(&BlockFacts) -> bool) -> Vec<Job> {
+fn table_jobs(apply: &Apply, wanted: impl Fn(&BlockFacts) -> bool + Copy) -> Vec<Job> {
+    let mut due: Vec<(u32, u16)> = due_blocks(apply, wanted).collect();
+    // Block by block over all switches, so that no single switch is flooded.
+    due.sort_by_key(|(_, block)| *block);
+    due.into_iter().map(|(switch, block)| Job::Table { switch, block }).collect()
+}
+
+/// Switches with blocks that are to be written, in their order.
+fn due_blocks(
+    apply: &Apply,
+    wanted: impl Fn(&BlockFacts) -> bool + Copy,
+) -> impl Iterator<Item = (u32, u16)> {
     let graph = &apply.plan.graph;
     let own = usize::from(apply.plan.sm_lid.get()) / LFT_BLOCK;
     let top = graph.top_lid();
-    let mut jobs = Vec::new();
-    for switch in 0..graph.switch_count() as u32 {
+    (0..graph.switch_count() as u32).flat_map(move |switch| {
         let (node, guid) = (graph.node(switch), graph.guid(switch));
         // A step that is due before the links come up must not see them as up later on: tables that were
         // confirmed are equal then, and nothing is sent twice.
         let idle = is_idle(apply, node);
         let row = desired_row(apply, switch, idle);
         let known = apply.ground.tables.blocks(guid);
-        for block in 0..=last_block(apply, node, top) {
-            let facts = BlockFacts { idle, own_lid: block == own };
-            if wanted(&facts)
-                && (idle || !apply.stalled.contains(&(block as u16)))
-                && known.get(block).and_then(Option::as_ref).map(<[u8; LFT_BLOCK]>::as_slice)
-                    != Some(block_of(row, block))
-            {
-                jobs.push(Job::Table { switch, block: block as u16 });
-            }
-        }
-    }
-    // Block by block over all switches, so that no single switch is flooded.
-    jobs.sort_by_key(|job| if let Job::Table { block, .. } = job { *block } else { 0 });
-    jobs
+        let is_due = move |block: &usize| {
+            wanted(&BlockFacts { idle, own_lid: *block == own })
+                && (idle || !apply.stalled.contains(&(*block as u16)))
+                && known.get(*block).and_then(Option::as_ref).map(<[u8; LFT_BLOCK]>::as_slice)
+                    != Some(block_of(row, *block))
+        };
+        (0..=last_block(apply, node, top)).filter(is_due).map(move |block| (switch, block as u16))
+    })
 }
 
 /// Writes of the proven order that are not in force already.

@@ -278,7 +278,7 @@ impl Work {
                     if version(&held) > version(&self.book.entries) {
                         self.book.change(difference(&self.book.entries, &held), self.now());
                     }
-                    state = state.max(if trusted { CopyState::Confirmed } else { CopyState::Doubtful });
+                    state = state.with_shared(trusted);
                 }
                 let copy = (state != CopyState::Incomplete).then(|| (self.copy(), state));
                 let _ = reply.send(copy);

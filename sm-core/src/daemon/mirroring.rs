@@ -10,7 +10,6 @@ use mad::wire::vendor::mirror;
 
 use super::Mirror;
 use super::keeper::Part;
-use crate::config::Acknowledge;
 use crate::replication::{CopyState, Learnt, MirrorStatus, RETRY, Replication};
 use crate::store::{Change, Entries, difference};
 
@@ -28,13 +27,8 @@ impl Mirroring {
         transport: &Arc<dyn Transport>,
         datagrams: Receiver<Datagram>,
     ) -> Self {
-        let replication = mirror.map(|m| {
-            let replication = Replication::new(m.secret, m.own, m.incarnation);
-            match m.acknowledge {
-                Acknowledge::Mirrored => replication,
-                Acknowledge::Local => replication.acknowledging_locally(),
-            }
-        });
+        let replication =
+            mirror.map(|m| Replication::new(m.secret, m.own, m.incarnation).acknowledging(m.acknowledge));
         Self { replication, transport: Arc::clone(transport), datagrams, told: MirrorStatus::default() }
     }
 

@@ -46,6 +46,7 @@ use mad::types::{Guid, Lid, ServiceLevel, Timestamp};
 use mad::wire::Method;
 use mad::wire::vendor::mirror;
 
+use crate::config::Acknowledge;
 use crate::store::{Change, Entries};
 pub use message::Secret;
 use source::{Source, Taken};
@@ -82,6 +83,15 @@ pub enum CopyState {
     Doubtful,
     /// Everything that the master acknowledged is in it.
     Confirmed,
+}
+
+impl CopyState {
+    /// What is known of the newer of this copy and of what a store that managers share holds, where that answered; `trusted` as
+    /// [`SharedStore::read`](crate::store::SharedStore::read) has it.
+    #[must_use]
+    pub fn with_shared(self, trusted: bool) -> Self {
+        self.max(if trusted { Self::Confirmed } else { Self::Doubtful })
+    }
 }
 
 /// How replication stands, for logs and status.
@@ -158,10 +168,10 @@ impl Replication {
         }
     }
 
-    /// Acknowledgements wait for no standby: a master's last ones may be missing from every copy.
+    /// With [`Acknowledge::Local`] acknowledgements wait for no standby: a master's last ones may be missing from every copy.
     #[must_use]
-    pub const fn acknowledging_locally(mut self) -> Self {
-        self.waits = false;
+    pub const fn acknowledging(mut self, when: Acknowledge) -> Self {
+        self.waits = matches!(when, Acknowledge::Mirrored);
         self
     }
 

@@ -297,7 +297,7 @@ fn what_changes_is_confirmed_in_one_round_trip_and_acknowledged_only_then() {
         assert!(at - made < Duration::from_millis(1), "{:?}", at - made);
     }
     let level = wire.master.confirmed();
-    let local = wire.master.acknowledging_locally();
+    let local = wire.master.acknowledging(Acknowledge::Local);
     assert!(level < u64::MAX && local.confirmed() == u64::MAX, "nobody is waited for");
 }
 
@@ -356,7 +356,7 @@ fn a_confirmed_copy_has_all_that_was_acknowledged_from_many_seeds() {
         let (loss, local) = ([0.0, 0.05, 0.3][seed as usize % 3], seed % 5 == 4);
         let mut wire = Wire::new(seed, 0.0);
         if local {
-            wire.master = Replication::new(secret("ours"), Guid(0xa), 1000).acknowledging_locally();
+            wire.master = Replication::new(secret("ours"), Guid(0xa), 1000).acknowledging(Acknowledge::Local);
             wire.master.become_master(&wire.entries, wire.now);
         }
         wire.change((0..30).map(|id| change(id, Some(&[0; 8]))).collect());

@@ -24,12 +24,7 @@ struct Channels<'a> {
 
 /// Narrows `exits`; the number of members left out, or a switch on a cycle of the static entries.
 pub(super) fn narrow(graph: &SwitchGraph, routes: &Routes, exits: &mut Exits) -> Result<usize, SwitchIndex> {
-    let mut by_port = vec![[u32::MAX; 256]; graph.switch_count()];
-    for s in 0..graph.switch_count() as u32 {
-        for (number, arc) in (graph.offsets()[s as usize]..).zip(graph.arcs(s)) {
-            by_port[s as usize][usize::from(arc.out_port)] = number;
-        }
-    }
+    let by_port = (0..graph.switch_count() as u32).map(|s| graph.arcs_by_port(s)).collect();
     let dependencies = Acyclic::new(graph.all_arcs().len());
     let mut channels = Channels { graph, by_port, dependencies };
     let fixed: Vec<Vec<PortSet>> =
