@@ -88,10 +88,10 @@ fn drawn_failures_of_managers_hold() {
 }
 
 /// Seed 452 lost a membership that was acknowledged 15 ms before the master was cut off; in 475 a manager ruled the other part and was gone
-/// again while ours waited for answers to what it had told there.
+/// again while ours waited for answers to what it had told there; in 50 an etcd came back with other registrations while ports were told.
 #[test]
 fn drawn_failures_of_managers_that_were_felt_once_hold() {
-    for seed in [452, 475] {
+    for seed in [50, 452, 475] {
         let outcome = play(&random_with_managers(seed), seed);
         assert!(outcome.is_right(), "RSM_SEED={seed}: {outcome}");
     }

@@ -172,7 +172,9 @@ impl Sm {
         for key in [Some(known), other].into_iter().flatten() {
             let request =
                 SmpRequest::get::<PortInfo>(mad::types::DirectedPath::LOCAL, guid, end.port.0.into());
-            let request = SmpRequest { m_key: key, retries: Some(0), ..request };
+            // The next poll waits for it.
+            let timeout = Some(self.poll_timeout());
+            let request = SmpRequest { m_key: key, retries: Some(0), timeout, ..request };
             self.transactions.submit(request.into_transaction(), Token::OwnPort);
         }
     }

@@ -79,6 +79,8 @@ enum Token {
     Tell {
         guid: Guid,
         tries: u32,
+        /// Which registrations the SA had when it was told.
+        era: u32,
     },
     /// SMInfo of the manager that is polled.
     Poll(Guid),
@@ -391,7 +393,7 @@ impl Sm {
             }
             (Token::Apply(job), Phase::Applying(apply)) => apply.answer(job, &answer),
             (Token::Multicast(job), Phase::Multicast(apply)) => apply.answer(job, &answer),
-            (Token::Tell { guid, tries }, _) => self.told(guid, tries, &answer),
+            (Token::Tell { guid, tries, era }, _) => self.told(guid, tries, era, &answer),
             (Token::Renamed(guid), _) => self.renamed_answered(guid, &answer),
             (Token::Poll(guid), _) => self.polled(guid, &answer, now),
             (Token::OwnPort, _) => self.own_port_answered(&answer),

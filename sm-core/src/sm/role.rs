@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mad::transactions::Request;
 use mad::transport::{Address, Datagram};
-use mad::types::{DirectedPath, Guid, MKey, PortState, Timestamp};
+use mad::types::{DirectedPath, Guid, MKey, PortNum, PortState, Timestamp};
 use mad::wire::smp::{LocalChangesData, Notice, NoticeType, PortInfo, SmControl, SmInfo, SmState, Smp};
 use mad::wire::{Attribute, Method, Status};
 use routing::fabric::PortRef;
@@ -28,9 +28,11 @@ pub(super) struct Others {
     /// Routes to the managers that were met, by port GUID.
     paths: BTreeMap<Guid, DirectedPath>,
     /// The way back to managers that asked for our SMInfo and said who they are: a sweep need not meet them, where a
-    /// node between us can't be walked past.
-    askers: BTreeMap<Guid, DirectedPath>,
+    /// node between us can't be walked past. And when they asked.
+    askers: BTreeMap<Guid, (DirectedPath, Timestamp)>,
     next_poll: Option<Timestamp>,
+    /// Who left all its polls unanswered, and has not been heard of since.
+    silent: Option<Guid>,
     /// When the manager that is polled last answered.
     heard: Option<Timestamp>,
     /// When we last handled anything.
@@ -161,8 +163,9 @@ impl Sm {
         let Some(path) = way_back(request) else { return };
         self.others.note_link(now);
         if self.others.askers.len() < MOST_ASKERS {
-            self.others.askers.insert(peer.rank.guid, path);
+            self.others.askers.insert(peer.rank.guid, (path, now));
         }
+        self.others.silent.take_if(|silent| *silent == peer.rank.guid);
         let writes = matches!(
             self.phase,
             Phase::Planning | Phase::Confirming(_) | Phase::Applying(_) | Phase::Multicast(_)
@@ -386,9 +389,19 @@ impl Sm {
             return self.carry_out(now);
         };
         let request = self.ask_manager(path, guid).into_transaction();
-        let timeout = self.settings.polling_interval.min(self.settings.transactions.timeout);
-        let once = Request { timeout: Some(timeout), retries: Some(0), ..request };
+        let once = Request { timeout: Some(self.poll_timeout()), retries: Some(0), ..request };
         self.transactions.submit(once, Token::Poll(guid));
+    }
+
+    /// How long a poll waits for its answer: half of the interval at most, so that the last one that fails ends well before
+    /// another would be due.
+    pub(super) fn poll_timeout(&self) -> Duration {
+        self.settings.transactions.timeout.min(self.settings.polling_interval / 2)
+    }
+
+    /// Who was just found silent by polls.
+    pub(super) const fn silent_manager(&self) -> Option<Guid> {
+        self.others.silent
     }
 
     pub(super) fn polled(&mut self, guid: Guid, answer: &Answer, now: Timestamp) {
@@ -398,6 +411,8 @@ impl Sm {
             self.others.heard = Some(now);
         }
         self.election.polled(guid, peer.map(|peer| peer.state));
+        // No longer polled: it has answered none of them.
+        self.others.silent = Some(guid).filter(|_| peer.is_none() && self.election.polls() != Some(guid));
         self.carry_out(now);
     }
 
@@ -423,8 +438,10 @@ impl Sm {
                 open += 1;
             }
         }
-        for (guid, path) in std::mem::take(&mut self.others.askers) {
-            if managers.iter().all(|(met, _)| *met != guid) {
+        for (guid, (path, asked)) in std::mem::take(&mut self.others.askers) {
+            let is_met = managers.iter().any(|(met, _)| *met == guid);
+            let is_missed = asked < self.round.walked_since() && is_walked(observed, &path);
+            if !is_met && !is_missed {
                 self.others.paths.insert(guid, path);
                 let request = Request { retries: Some(1), ..self.ask_manager(path, guid).into_transaction() };
                 self.transactions.submit(request, Token::Confirm(guid));
@@ -506,6 +523,27 @@ impl Sm {
 /// What the managers that were met said of themselves.
 fn said_by(managers: &[OtherManager]) -> Vec<(Guid, SmInfo)> {
     managers.iter().map(|manager| (manager.guid, manager.info)).collect()
+}
+
+/// Whether a route ends at a port that was read, where a walk meets who shows itself, or where there is no link any more. Who
+/// asked from there before the walk began, and was not met, has ended or is silent; asking it once more would keep the
+/// fabric without a master for as long as all tries of a request take.
+fn is_walked(observed: &Observed, path: &DirectedPath) -> bool {
+    let mut at = observed.local;
+    for exit in path.ports() {
+        let exit = PortRef { node: at.node, port: PortNum(*exit) };
+        match observed.fabric.peer(exit) {
+            Some(peer) => at = peer,
+            // What is in the way and can't be walked past has a link.
+            None => {
+                let state = observed.port_info(exit).and_then(PortInfo::port_state);
+                return state == Some(PortState::Down);
+            }
+        }
+    }
+    let is_switch = observed.fabric.get(at.node).is_some_and(|node| node.is_switch());
+    let end = if is_switch { PortRef { port: PortNum::MANAGEMENT, ..at } } else { at };
+    observed.port_info(end).is_some()
 }
 
 /// The directed route by which a request came, the other way round.

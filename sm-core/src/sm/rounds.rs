@@ -38,6 +38,8 @@ pub(super) struct Round {
     sweep_began: Timestamp,
     plan_began: Timestamp,
     apply_began: Timestamp,
+    /// Which registrations the SA had then.
+    tell_era: u32,
     /// When the other managers were last asked who is master.
     confirmed: Timestamp,
     /// Dangling ports asked in this look.
@@ -56,6 +58,11 @@ impl Round {
     /// When the sweep of the round began.
     pub(super) const fn sweep_began(&self) -> Timestamp {
         self.sweep_began
+    }
+
+    /// From when on everything in the picture was read in this round; a look keeps what has not changed.
+    pub(super) const fn walked_since(&self) -> Timestamp {
+        if self.full { self.sweep_began } else { Timestamp::ZERO }
     }
 
     /// Whether there is nothing left open, or too little hope to hurry.
@@ -176,6 +183,7 @@ impl Sm {
             aliases: Arc::clone(&self.aliases),
             qos_of: if full { BTreeSet::new() } else { std::mem::take(&mut self.tables_wanted) },
             ask_managers: true,
+            silent_manager: self.silent_manager(),
             introduction: Some(self.sm_info()),
             keys: Arc::clone(&self.ground.keys),
             own: self.own.guid,
@@ -387,6 +395,7 @@ impl Sm {
         }
         self.expect_keys(&confirmation.plan, &observed);
         self.round.apply_began = now;
+        self.round.tell_era = self.tell.era();
         let ground = std::mem::take(&mut self.ground);
         self.ground.keys = Arc::clone(&ground.keys);
         self.plan = Some(Arc::clone(&confirmation.plan));
@@ -413,7 +422,7 @@ impl Sm {
             self.wishes.full();
         }
         self.raised.extend(applied.raised);
-        self.tell.done(&applied.reregistered);
+        self.tell.done(&applied.reregistered, self.round.tell_era);
         self.tell.add(applied.untold);
         self.ground = ground;
         KeyRing::meet_all(&mut self.ground.keys, &observed);

@@ -39,6 +39,8 @@ pub(super) struct Tell {
     is_new: bool,
     /// Some were told in vain.
     in_vain: bool,
+    /// Counts up when the SA goes on with other registrations: who was told before may have registered before, and that is lost.
+    era: u32,
     /// `served` is what was restored at the start, and no fabric was seen since that could belie it.
     restored: bool,
 }
@@ -52,6 +54,12 @@ impl Tell {
     /// The SA goes on with the registrations of these ports.
     pub(super) fn resume(&mut self, served: Option<BTreeSet<Guid>>) {
         (self.served, self.restored) = (served, false);
+        self.era = self.era.wrapping_add(1);
+    }
+
+    /// Which registrations the SA goes on with.
+    pub(super) const fn era(&self) -> u32 {
+        self.era
     }
 
     /// A first picture as master: whether what was restored at the start had been taken for true until now.
@@ -67,8 +75,11 @@ impl Tell {
         }
     }
 
-    /// These were told by another Set.
-    pub(super) fn done(&mut self, ports: &BTreeSet<Guid>) {
+    /// These were told by another Set, none of them before an era began.
+    pub(super) fn done(&mut self, ports: &BTreeSet<Guid>, era: u32) {
+        if era != self.era {
+            return;
+        }
         ports.iter().for_each(|guid| self.note_served(*guid));
         if ports.is_empty() || self.queued.is_empty() {
             return;
@@ -90,7 +101,8 @@ impl Tell {
 
     /// Nobody is told any more; who takes over tells whom it has to.
     pub(super) fn stand_by(&mut self) {
-        *self = Self { next: self.next, backlog: self.backlog, ..Self::default() };
+        *self =
+            Self { next: self.next, backlog: self.backlog, era: self.era.wrapping_add(1), ..Self::default() };
     }
 
     pub(super) const fn note_backlog(&mut self, backlog: SaBacklog) {
@@ -142,7 +154,7 @@ fn end_ports(observed: &Observed) -> impl Iterator<Item = &Port> {
 impl Sm {
     /// What ports registered is not known, of any: they are told to register anew.
     pub(super) fn serve_nobody(&mut self) {
-        self.tell.served = Some(BTreeSet::new());
+        self.tell.resume(Some(BTreeSet::new()));
         self.tell.is_new = true;
         self.save_served(true);
     }
@@ -170,7 +182,7 @@ impl Sm {
         // At less than one in a pause, the pause is as long as one takes.
         let each = Duration::from_secs(1) / self.settings.reregister_per_s.max(1);
         let most = (PAUSE.as_nanos() / each.as_nanos().max(1)).max(1) as usize;
-        let batch = pace::batch(most, self.tell.backlog);
+        let (batch, era) = (pace::batch(most, self.tell.backlog), self.tell.era);
         self.tell.next = now + PAUSE.max(each);
         let (Some(observed), Some(snapshot)) = (self.observed.clone(), self.snapshot.clone()) else { return };
         for (guid, tries) in self.tell.waiting.drain(..batch.min(self.tell.waiting.len())).collect::<Vec<_>>()
@@ -181,14 +193,20 @@ impl Sm {
             match request {
                 Some(request) => {
                     let request = request.with_key(&self.ground.keys, &observed);
-                    self.transactions.submit(request.into_transaction(), Token::Tell { guid, tries });
+                    self.transactions.submit(request.into_transaction(), Token::Tell { guid, tries, era });
                 }
                 None => drop(self.tell.queued.remove(&guid)),
             }
         }
     }
 
-    pub(super) fn told(&mut self, guid: Guid, tries: u32, answer: &Answer) {
+    pub(super) fn told(&mut self, guid: Guid, tries: u32, era: u32, answer: &Answer) {
+        if era != self.tell.era {
+            if self.tell.queued.contains(&guid) {
+                self.tell.waiting.push_back((guid, 0));
+            }
+            return;
+        }
         if answer.attribute::<PortInfo>().is_none() && tries + 1 < TRIES {
             self.tell.waiting.push_back((guid, tries + 1));
             return;

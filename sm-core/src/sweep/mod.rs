@@ -20,6 +20,7 @@ mod tables;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use mad::types::{DirectedPath, Guid, MKey, PortNum};
 use mad::wire::Attribute;
@@ -51,6 +52,8 @@ pub struct SweepSettings {
     pub qos_of: BTreeSet<Guid>,
     /// Whether other subnet managers are asked for their SMInfo.
     pub ask_managers: bool,
+    /// PortGUID of a manager that has just left all its polls unanswered: it is asked three times in quick succession, and no more.
+    pub silent_manager: Option<Guid>,
     /// Our own SMInfo, told to the managers that are asked: so they learn of us, though nothing else may tell them.
     pub introduction: Option<SmInfo>,
     /// Whether PortStateChange is cleared before a switch's ports are read, so that no change is lost in between (B04).
@@ -179,6 +182,9 @@ pub struct Sweep {
     failure: Option<SweepError>,
 }
 
+/// How long the first of the questions to a manager that polls found silent waits.
+const QUICKLY: Duration = Duration::from_millis(100);
+
 /// More findings than these are not worth reading, and a hostile fabric must not fill the memory.
 const MAX_FINDINGS: usize = 4096;
 
@@ -262,8 +268,12 @@ impl Sweep {
             if self.try_another_key(ask) || self.try_another_key_behind(ask) {
                 return;
             }
-            let glance = matches!(ask.what, What::SwitchInfo(guid) if self.is_first_glance(guid));
-            if !ask.again && !glance {
+            let briefly = match ask.what {
+                What::SwitchInfo(guid) => self.is_first_glance(guid),
+                What::Manager(place) => self.is_silent_manager(place),
+                _ => false,
+            };
+            if !ask.again && !briefly {
                 self.queue.push_back(Ask { again: true, ..ask });
                 return;
             }
@@ -350,8 +360,11 @@ impl Sweep {
             What::Table { guid, block } => {
                 Some(SmpRequest::get::<LinearForwardingTable>(self.path(guid)?, guid, u32::from(block)))
             }
-            What::Manager((guid, _)) => {
+            What::Manager(place @ (guid, _)) => {
                 let mut request = SmpRequest::get::<SmInfo>(self.path(guid)?, guid, 0);
+                if self.is_silent_manager(place) {
+                    (request.retries, request.timeout) = (Some(2), Some(QUICKLY));
+                }
                 if let Some(mut info) = self.settings.introduction {
                     // Not known when the first sweep begins.
                     info.guid.set(self.own_guid().unwrap_or_default().0);
@@ -405,6 +418,13 @@ impl Sweep {
 
     fn path(&self, guid: Guid) -> Option<DirectedPath> {
         Some(self.observed()?.nodes.get(&self.id(guid)?)?.path)
+    }
+
+    /// Whether polls have just found the manager on this port silent. One that still shows itself was stopped, or its host has
+    /// crashed; or the polls were lost.
+    fn is_silent_manager(&self, place: Place) -> bool {
+        let guid = || Some(self.observed()?.fabric.port(self.end(place)?)?.guid);
+        self.settings.silent_manager.is_some() && self.settings.silent_manager == guid()
     }
 
     fn place_name(&self, end: PortRef) -> String {
