@@ -14,6 +14,25 @@
 /// value that don't fit. One block a type: in tests it also lists the fields, which [`packed`] then checks one by one
 /// (a type that is missing there shows as an unused constant).
 macro_rules! bits {
+    // With MTU, rate and packet life time of a record of subnet administration, each with its selector.
+    (bounded_by_selectors; $($others:tt)*) => {
+        bits! {
+            /// MTU selector as on the wire.
+            mtu_selector_raw, set_mtu_selector_raw: mtu_byte[7:6];
+            /// MTU as on the wire.
+            mtu_raw, set_mtu_raw: mtu_byte[5:0];
+            /// Rate selector as on the wire.
+            rate_selector_raw, set_rate_selector_raw: rate_byte[7:6];
+            /// Rate as on the wire.
+            rate_raw, set_rate_raw: rate_byte[5:0];
+            /// Packet life time selector as on the wire.
+            packet_life_time_selector_raw, set_packet_life_time_selector_raw: packet_life_time_byte[7:6];
+            /// PacketLifeTime: 4.096 µs · 2^n.
+            packet_life_time, set_packet_life_time: packet_life_time_byte[5:0];
+            $($others)*
+        }
+        bounded_by_selectors!();
+    };
     ($($(#[$doc:meta])* $get:ident, $set:ident: $byte:ident[$hi:literal:$lo:literal];)*) => {
         $(
             $(#[$doc])*

@@ -141,19 +141,7 @@ impl McMemberRecord {
         hop_limit, set_hop_limit: sl_flow_label_hop_limit as u32[7:0];
     }
 
-    bits! {
-        /// MTU selector as on the wire.
-        mtu_selector_raw, set_mtu_selector_raw: mtu_byte[7:6];
-        /// MTU as on the wire.
-        mtu_raw, set_mtu_raw: mtu_byte[5:0];
-        /// Rate selector as on the wire.
-        rate_selector_raw, set_rate_selector_raw: rate_byte[7:6];
-        /// Rate as on the wire.
-        rate_raw, set_rate_raw: rate_byte[5:0];
-        /// Packet life time selector as on the wire.
-        packet_life_time_selector_raw, set_packet_life_time_selector_raw: packet_life_time_byte[7:6];
-        /// PacketLifeTime: 4.096 µs · 2^n.
-        packet_life_time, set_packet_life_time: packet_life_time_byte[5:0];
+    bits! { bounded_by_selectors;
         /// Scope of the MGID: 2 link, 5 site, 8 organisation, 14 global.
         scope, set_scope: scope_and_join_state[7:4];
         /// JoinState as on the wire.
@@ -191,6 +179,4 @@ impl McMemberRecord {
     pub const fn join_state(&self) -> JoinState {
         JoinState(self.join_state_raw())
     }
-
-    bounded_by_selectors!();
 }

@@ -129,23 +129,11 @@ impl PathRecord {
         sl, set_sl: qos_class_and_sl as u16[3:0];
     }
 
-    bits! {
+    bits! { bounded_by_selectors;
         /// Reversible: 1 when the way back is the same path.
         reversible, set_reversible: reversible_and_numb_path[7:7];
         /// NumbPath: most paths that a query wants.
         numb_path, set_numb_path: reversible_and_numb_path[6:0];
-        /// MTU selector as on the wire.
-        mtu_selector_raw, set_mtu_selector_raw: mtu_byte[7:6];
-        /// MTU as on the wire.
-        mtu_raw, set_mtu_raw: mtu_byte[5:0];
-        /// Rate selector as on the wire.
-        rate_selector_raw, set_rate_selector_raw: rate_byte[7:6];
-        /// Rate as on the wire.
-        rate_raw, set_rate_raw: rate_byte[5:0];
-        /// Packet life time selector as on the wire.
-        packet_life_time_selector_raw, set_packet_life_time_selector_raw: packet_life_time_byte[7:6];
-        /// PacketLifeTime: 4.096 µs · 2^n.
-        packet_life_time, set_packet_life_time: packet_life_time_byte[5:0];
     }
 
     /// DGID.
@@ -172,8 +160,6 @@ impl PathRecord {
     pub const fn pkey(&self) -> PKey {
         PKey(self.pkey.get())
     }
-
-    bounded_by_selectors!();
 }
 
 const _: () = assert!(bits_of(&COMPONENTS) == 8 * size_of::<PathRecord>());
