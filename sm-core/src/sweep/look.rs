@@ -78,8 +78,11 @@ impl Sweep {
     }
 
     /// Whether a switch known before is being asked for the first time. Those are asked once and briefly: what is silent was reached over
-    /// the link that went, as a rule, and gets its repetitions by the routes that are left. Otherwise every lost link
-    /// would cost the whole of the configured repetitions before anything is mended.
+    /// the link that went, as a rule, and gets its repetitions by the routes that are left.
+    ///
+    /// Where links that went are seen as down, [`Self::leave_dead_routes`] is as fast without this. It is needed where they stay
+    /// up: beside a switch that is silent with its links up, a cable lost at the same time is routed around after half the
+    /// time (6.6 s for 12.8 s in a tree of ten leaves, with the default time-outs).
     pub(super) fn is_first_glance(&self, guid: Guid) -> bool {
         let known = || self.observed()?.nodes.get(&self.id(guid)?)?.switch_info;
         self.look.as_ref().is_some_and(|look| !look.asked_again) && known().is_some()
