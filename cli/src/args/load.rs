@@ -51,6 +51,8 @@ pub(crate) enum Work {
     Join,
     /// Register a service, look it up, register it anew, take it back, again and again
     Service,
+    /// Subscribe to notices and end the subscription, again and again
+    Subscribe,
     /// Paths, groups and services, drawn at random
     Mixed,
 }

@@ -37,6 +37,9 @@ fn no_reply_is_lost_in_a_storm() {
     assert!(!left.contains("ServiceRecord"), "{left}");
     let groups = emulator.run("H6", "saquery", &["-g"]).ok();
     assert!(!groups.contains("6c6f:6164"), "{groups}");
+    let subscribe = ["load", "subscribe", "--window=64", "--count=1000", "--json", "--timeout=30000"];
+    assert!(right(emulator.run("H1", binary, &subscribe)) >= 1000);
+    assert_eq!(emulator.run("H6", "saquery", &["IIR"]).ok().matches("InformInfoRecord").count(), 0);
     assert!(
         right(emulator.run("H1", binary, &["load", "all-paths", "--window=2", "--count=6", "--json"])) == 6
     );
@@ -60,7 +63,7 @@ fn what_goes_wrong_is_one_line_and_not_success() {
     assert!(said.err.contains("no subnet manager"), "{said:?}");
     for (args, allowed) in [
         (&["load"][..], "<WORK>"),
-        (&["load", "everything"], "path, all-paths, join, service, mixed"),
+        (&["load", "everything"], "path, all-paths, join, service, subscribe, mixed"),
         (&["load", "path", "--clients=0"], "1..=64"),
         (&["load", "path", "--window=5000"], "1..=4096"),
         (&["load", "path", "--count=3", "--seconds=2"], "cannot be used with"),

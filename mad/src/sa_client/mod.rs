@@ -18,11 +18,14 @@ use std::time::Duration;
 
 pub use answer::{Answer, Malformed};
 
+use zerocopy::IntoBytes;
+
 use crate::rmpp::{Event, Failure, Rmpp, RmppConfig, SendError, TransferKey};
 use crate::transport::{Address, Datagram, Received};
 use crate::types::Timestamp;
 use crate::wire::sa::{MultiPathRecord, Record, SA_DATA_LEN, SaMad};
-use crate::wire::{Mad, Method, MgmtClass, Status};
+use crate::wire::smp::InformInfo;
+use crate::wire::{Attribute, Mad, Method, MgmtClass, Status};
 
 /// Times and bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +77,14 @@ impl Query {
         Self { address, head, segments: None }
     }
 
+    /// Subscribes to notices, or ends a subscription, as `inform` says.
+    pub fn inform(address: Address, inform: &InformInfo) -> Self {
+        let mut head = SaMad::request(Method::SET, InformInfo::ID, 0);
+        let bytes = inform.as_bytes();
+        head.data[..bytes.len()].copy_from_slice(bytes);
+        Self { address, head, segments: None }
+    }
+
     /// All records that agree with a template.
     pub fn get_table<R: Record>(address: Address, template: &R, mask: u64) -> Self {
         Self::new(address, Method::GET_TABLE, template, mask)
@@ -91,7 +102,6 @@ impl Query {
 
     /// SubnAdmGetMulti for a MultiPathRecord with its GIDs ([`MultiPathRecord::with_gids`]); goes out in segments.
     pub fn get_multi(address: Address, attribute: Vec<u8>, mask: u64) -> Self {
-        use crate::wire::Attribute;
         let head = SaMad::request(Method::GET_MULTI, MultiPathRecord::ID, mask);
         Self { address, head, segments: Some(attribute) }
     }

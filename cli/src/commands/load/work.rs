@@ -8,9 +8,11 @@ use mad::sa_client::{Answer, Query};
 use mad::transport::Address;
 use mad::types::Gid;
 use mad::wire::sa::{JoinState, McMemberRecord, PathRecord, Record, ServiceRecord};
+use mad::wire::smp::InformInfo;
 use mad::wire::{Attribute, Method};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
+use zerocopy::FromZeros;
 
 use crate::args::Work;
 
@@ -44,6 +46,8 @@ enum Step {
     LookUp,
     RegisterAnew,
     Withdraw,
+    Subscribe,
+    Unsubscribe,
 }
 
 /// The partition that all are in by default.
@@ -54,6 +58,12 @@ const GROUPS: u128 = 0xff12_a01c_0000_0000_6c6f_6164_0000_0000;
 const SERVICES: u64 = 0x1000_6c6f_6164_0000;
 /// Seconds after which a service that was left behind ends.
 const LEASE: u32 = 600;
+/// A trap that no device sends: subscribers are not reported to.
+const TRAP: u16 = 0x6c6f;
+/// Subscriptions differ by their LID: any unicast LID will do.
+const MOST_LIDS: u32 = 0xbfff;
+/// RespTimeValue: some 17 ms.
+const RESPONSE_TIME: u32 = 12;
 
 impl Slot {
     pub(super) const fn new(work: Work, number: u32) -> Self {
@@ -62,7 +72,10 @@ impl Slot {
 
     /// Whether nothing is left behind when the slot stops here.
     pub(super) const fn is_clean(&self) -> bool {
-        !matches!(self.step, Step::Join | Step::Register | Step::LookUp | Step::RegisterAnew)
+        !matches!(
+            self.step,
+            Step::Join | Step::Register | Step::LookUp | Step::RegisterAnew | Step::Subscribe
+        )
     }
 
     /// The next request.
@@ -72,9 +85,13 @@ impl Slot {
             Step::Register => Step::LookUp,
             Step::LookUp => Step::RegisterAnew,
             Step::RegisterAnew => Step::Withdraw,
-            Step::Idle | Step::Path(_) | Step::AllPaths | Step::Leave | Step::Withdraw => {
-                self.begin(port, random)
-            }
+            Step::Subscribe => Step::Unsubscribe,
+            Step::Idle
+            | Step::Path(_)
+            | Step::AllPaths
+            | Step::Leave
+            | Step::Withdraw
+            | Step::Unsubscribe => self.begin(port, random),
         };
         match self.step {
             Step::Idle | Step::AllPaths => Query::get_all::<PathRecord>(port.address),
@@ -84,6 +101,7 @@ impl Slot {
             Step::Register | Step::RegisterAnew => self.service(port, Method::SET),
             Step::LookUp => self.service(port, Method::GET),
             Step::Withdraw => self.service(port, Method::DELETE),
+            Step::Subscribe | Step::Unsubscribe => Query::inform(port.address, &self.inform()),
         }
     }
 
@@ -101,6 +119,7 @@ impl Slot {
             Work::AllPaths => Step::AllPaths,
             Work::Join => Step::Join,
             Work::Service => Step::Register,
+            Work::Subscribe => Step::Subscribe,
         }
     }
 
@@ -141,6 +160,14 @@ impl Slot {
                     format!("{:?} of service {:#x}, got {record:?}", self.step, self.service_id())
                 })
             }
+            Step::Subscribe | Step::Unsubscribe => {
+                let record = InformInfo::decode(&answer.data).ok_or("an answer without a record")?;
+                let asked = self.inform();
+                let right = record.subscribe == asked.subscribe
+                    && record.lid_range_begin == asked.lid_range_begin
+                    && record.trap_number_or_device_id == asked.trap_number_or_device_id;
+                right.then_some(()).ok_or_else(|| format!("{:?}: asked {asked:?}, got {record:?}", self.step))
+            }
         }
     }
 
@@ -150,6 +177,22 @@ impl Slot {
 
     fn service_id(&self) -> u64 {
         SERVICES | u64::from(self.number)
+    }
+
+    /// A subscription, or the end of it, as the step says.
+    fn inform(&self) -> InformInfo {
+        let mut inform = InformInfo::new_zeroed();
+        let lid = 1 + (self.number % MOST_LIDS) as u16;
+        inform.lid_range_begin.set(lid);
+        inform.lid_range_end.set(lid);
+        inform.is_generic = 1;
+        inform.subscribe = (self.step == Step::Subscribe).into();
+        inform.notice_type.set(InformInfo::ALL);
+        inform.trap_number_or_device_id.set(TRAP);
+        inform.set_producer_type_or_vendor_id(InformInfo::ALL_PRODUCERS);
+        inform.set_qpn(1);
+        inform.set_resp_time_value(RESPONSE_TIME);
+        inform
     }
 
     /// A membership with all that makes the group if it is not there yet.
