@@ -6,6 +6,8 @@
 # Prints a Markdown table. Programs take turns; each gets a fresh emulator. A client is a process on a host of its own.
 # - rate: answers a second over all clients; latencies: median of the clients' medians, worst 99th percentile, worst of all.
 # - CPU: user and system time of the manager over the row, by answers.
+# - "asleep": the manager sleeps until a request comes (RSM_LOOK=0) where in other rows it looks for it for up to 0.2 ms, which is
+#   most of the processor time of who has nothing else to do.
 # - "sweeping": the same while the manager is told to sweep everything anew (SIGHUP), twice a second.
 # Machine and load are in the first line: everything, the emulator and the clients too, runs on this machine.
 # Debian packages: opensm python3. RSM_NO_BUILD=1 takes the binaries as they are.
@@ -126,6 +128,9 @@ for size in "${sizes[@]}"; do
   for name in rsm opensm; do
     start "$name" "$size"
     rows "$name"
+    stop
+    RSM_LOOK=0 start "$name" "$size"
+    row "$name" "path, window 1, asleep" 1 path --window 1 --seconds "$seconds"
     stop
   done
   echo

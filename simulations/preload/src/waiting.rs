@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use rsm_preload_protocol::ENV_LOOK;
 use rsm_preload_protocol::patience::{Patience, pass};
 
 use crate::descriptors::{self, Session};
@@ -50,10 +51,13 @@ pub fn something_comes(descriptors: impl Iterator<Item = RawFd>, limit: Duration
     seen
 }
 
-/// With one processor the emulator cannot run while we look.
+/// With one processor the emulator cannot run while we look; and whoever starts the program may forbid it.
 fn is_worth_it() -> bool {
-    static SEVERAL: OnceLock<bool> = OnceLock::new();
-    *SEVERAL.get_or_init(|| std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1))
+    static WORTH: OnceLock<bool> = OnceLock::new();
+    *WORTH.get_or_init(|| {
+        let forbidden = std::env::var_os(ENV_LOOK).is_some_and(|value| value == "0");
+        !forbidden && std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1)
+    })
 }
 
 #[cfg(test)]

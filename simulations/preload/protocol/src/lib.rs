@@ -31,6 +31,10 @@ pub const ENV_EMULATE: &str = "RSM_EMULATE";
 /// becomes a device of its own). Unset or empty: the first channel adapter.
 pub const ENV_NODE: &str = "RSM_NODE";
 
+/// Environment: `0` lets the program's threads sleep at once, where they would look for a moment whether an answer comes
+/// ([`patience`]). A program's own processor time is seen better so; answers come later.
+pub const ENV_LOOK: &str = "RSM_LOOK";
+
 /// How the client's end of an opened descriptor is named in the abstract namespace. The name is the session's key, and
 /// by it a program that inherited the descriptor through `exec` knows it again.
 pub const SESSION_PREFIX: &str = "rsm-emulate.";
