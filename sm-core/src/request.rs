@@ -83,12 +83,17 @@ impl SmpRequest {
         Self { m_key: keys.of_request(observed, self.destination, &self.path), ..self }
     }
 
-    /// For the transaction engine. A node not known yet takes the share of its route.
+    /// Key of whose share of the window it takes: a node not known yet takes that of its route.
+    pub fn window(&self) -> u64 {
+        if self.destination.is_some() { self.destination.0 } else { route_key(&self.path) }
+    }
+
+    /// For the transaction engine.
     pub fn into_transaction(self) -> Request {
         let mut smp = Smp::directed(self.method, self.attribute_id, self.modifier, &self.path);
         smp.m_key.set(self.m_key.0);
         smp.data = self.data;
-        let destination = if self.destination.is_some() { self.destination.0 } else { route_key(&self.path) };
+        let destination = self.window();
         let datagram = Datagram { address: Address::DIRECTED, mad: smp.into_mad() };
         Request { retries: self.retries, timeout: self.timeout, ..Request::new(datagram, destination) }
     }

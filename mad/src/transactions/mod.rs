@@ -119,12 +119,25 @@ pub enum Outcome {
 }
 
 /// The one end of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion<K> {
     /// What the caller gave with the request.
     pub token: K,
     /// How it ended.
     pub outcome: Outcome,
+    /// Set where the request was sent more often than it was answered: it may arrive (once more) after this end.
+    pub stray: Option<Box<Stray>>,
+}
+
+/// A request of which copies may still be under way though it has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stray {
+    /// The request, with its transaction ID.
+    pub datagram: Datagram,
+    /// As in [`Request::destination`].
+    pub destination: u64,
+    /// When it was last sent.
+    pub last_sent: Timestamp,
 }
 
 /// Counters since the engine was made.
@@ -160,6 +173,7 @@ struct Entry<K> {
     timeout: Duration,
     retries_left: u32,
     tries: u32,
+    last_sent: Timestamp,
     /// When the try in flight is given up; `None` while queued.
     deadline: Option<Timestamp>,
 }
@@ -208,6 +222,7 @@ impl<K> Transactions<K> {
             timeout: request.timeout.unwrap_or(self.config.timeout),
             retries_left: request.retries.unwrap_or(self.config.retries),
             tries: 0,
+            last_sent: Timestamp::ZERO,
             deadline: None,
         });
         self.queue.push_back(request.destination, slot);
@@ -228,6 +243,7 @@ impl<K> Transactions<K> {
         self.stats.sent += 1;
         self.stats.retried += u64::from(entry.tries > 0);
         entry.tries += 1;
+        entry.last_sent = now;
         Some((entry.datagram, entry.timeout))
     }
 
@@ -413,7 +429,10 @@ impl<K> Transactions<K> {
         self.free.push(slot);
         self.tids.end(entry.tid, ended);
         self.stats.cancelled += u64::from(outcome == Outcome::Cancelled);
-        Completion { token: entry.token, outcome }
+        let answered = u32::from(matches!(outcome, Outcome::Reply(_)));
+        let (datagram, destination, last_sent) = (entry.datagram, entry.destination, entry.last_sent);
+        let stray = (entry.tries > answered).then(|| Box::new(Stray { datagram, destination, last_sent }));
+        Completion { token: entry.token, outcome, stray }
     }
 
     fn trim_timers(&mut self) {

@@ -242,6 +242,27 @@ fn more_is_wanted_until_the_window_is_full_twice_whatever_waits_for_its_share() 
     assert_eq!(engine.queued(), MOST_WAITING * 4, "and there is an end to waiting");
 }
 
+/// Whoever needs to know that a request may arrive after its end is told so: where more copies were sent than answered.
+#[test]
+fn b08_copies_that_may_still_be_under_way_are_told_with_the_end() {
+    let mut engine = Transactions::new(config(), 1);
+    for token in 0..4 {
+        engine.submit(node_info_to(token), token);
+    }
+    let sent: Vec<Datagram> = std::iter::from_fn(|| engine.poll_send(ms(0)).map(|(sent, _)| sent)).collect();
+    let answered_at_once = engine.receive(&reply_to(&sent[0]), ms(1)).unwrap();
+    assert_eq!(answered_at_once.stray, None);
+    assert_eq!(engine.expired(ms(110)), []);
+    while engine.poll_send(ms(115)).is_some() {}
+    let answered_late = engine.receive(&reply_to(&sent[1]), ms(120)).unwrap();
+    let stray = answered_late.stray.unwrap();
+    assert_eq!((stray.datagram, stray.destination, stray.last_sent), (sent[1], 1, ms(115)));
+    engine.submit(node_info_to(9), 9);
+    let cancelled = engine.cancel_all();
+    let under_way = cancelled.iter().filter(|end| end.stray.is_some()).map(|end| end.token);
+    assert_eq!(under_way.collect::<Vec<_>>(), [2, 3], "one was never sent");
+}
+
 #[test]
 fn per_request_time_and_repetitions_win() {
     let mut engine = Transactions::new(config(), 1);

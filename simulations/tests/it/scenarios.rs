@@ -39,7 +39,7 @@ fn every_scenario_file_holds() {
         }
         count += 1;
     }
-    assert!(count >= 66, "{count} files");
+    assert!(count >= 67, "{count} files");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -52,10 +52,14 @@ fn b38_two_thousand_hosts_join_within_a_second_while_a_switch_reboots() {
     assert!(outcome.is_right(), "{outcome}");
 }
 
-/// What these seeds draw made loops once: a cable moved in a long sweep, the manager's own, and one back to its switch.
+/// What these seeds draw made loops once, or left wrong tables: a cable moved in a long sweep, the manager's own, and one back to its
+/// switch; copies of Sets that came late (317, and 275 of another manager); ports set by the way over a cable that was moved (610,
+/// 939, 1471); a block read by nobody (1277, 1471); old entries written again to switches that had fallen idle (1078); a cable moved while it
+/// was asked for the last time (1271).
 #[test]
 fn drawn_scenarios_with_clients_that_found_loops_hold() {
-    for seed in [113, 141, 207, 226, 430, 520, 694, 789, 870] {
+    let seeds = [113, 141, 207, 226, 275, 317, 430, 520, 610, 694, 789, 870, 939, 1078, 1271, 1277, 1471];
+    for seed in seeds {
         let outcome = play(&random_with_clients(seed), seed);
         assert!(outcome.is_right(), "{outcome}");
     }

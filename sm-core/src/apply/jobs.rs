@@ -10,7 +10,7 @@ use routing::verify::transition::Write;
 
 use super::port_set::{leave_the_link_alone, modifier};
 use super::steps::{configuration, desired_block, is_idle, switch_info, top_to_set, transition_block};
-use super::{Apply, Block, Failure, NotKept};
+use super::{Apply, Block, Failure, NotKept, empty};
 use crate::plan::fields::{FieldSet, PortField};
 use crate::plan::ports::PortPlan;
 use crate::request::{Answer, SmpRequest};
@@ -46,6 +46,15 @@ pub enum Job {
         switch: u32,
         /// Block of 64 LIDs.
         block: u16,
+    },
+    /// One block of a switch in service of which nothing is known: read, or emptied.
+    Unknown {
+        /// Index of the switch in the plan's graph.
+        switch: u32,
+        /// Block of 64 LIDs.
+        block: u16,
+        /// Emptied.
+        empty: bool,
     },
     /// SL-to-VL table of a node that may have been configured before.
     ReadLanes {
@@ -141,6 +150,10 @@ impl Apply {
                 let (node, guid) = (self.plan.graph.node(switch), self.plan.graph.guid(switch));
                 Some(SmpRequest::get::<LinearForwardingTable>(self.path(node)?, guid, u32::from(block)))
             }
+            Job::Unknown { switch, block, empty: false } => {
+                self.keyless_request(&Job::ReadTable { switch, block })
+            }
+            Job::Unknown { switch, block, empty: true } => self.table_request(switch, block, empty::EMPTY),
             Job::PortTable { index } => {
                 let plan = *self.plan.port_tables.get(index as usize)?;
                 let request = SmpRequest::port_table(&self.observed, plan.end, plan.table, Some(plan.data))?;
@@ -181,6 +194,10 @@ impl Apply {
                 if let Some(asked) = self.doubted.remove(&(switch, block)) {
                     self.table_settled(switch, block, &asked, answer);
                 }
+            }
+            Job::Unknown { switch, block, empty: false } => self.unknown_read(switch, block, answer),
+            Job::Unknown { switch, block, empty: true } => {
+                self.table_answered(switch, block, &empty::EMPTY, answer);
             }
             Job::Probe { end } => self.probed(end, answer),
             Job::Key { index } => self.key_answered(index, answer),
@@ -249,7 +266,7 @@ impl Apply {
         self.table_settled(switch, block, asked, answer);
     }
 
-    fn table_settled(&mut self, switch: u32, block: u16, asked: &Block, answer: &Answer) {
+    pub(super) fn table_settled(&mut self, switch: u32, block: u16, asked: &Block, answer: &Answer) {
         let (node, guid) = (self.plan.graph.node(switch), self.plan.graph.guid(switch));
         let tables = Arc::make_mut(&mut self.ground.tables);
         match answer.attribute::<LinearForwardingTable>() {

@@ -9,7 +9,9 @@
 //!    where that was set, ports that were down are read once more, and after a long sweep the far ends of links are asked once
 //!    more who they are, since a change before the clearing shows nowhere else and Sets would go astray;
 //!    then SL-to-VL and VL arbitration tables, where the routes need more than one virtual lane or the operator asks for it;
-//! 2. tables of switches over which nothing can flow yet;
+//! 2. tables of switches over which nothing can flow yet; links that are to be raised are asked again where that took long;
+//!    blocks of switches in service of which nothing is known are read, and emptied where they are not as they shall be: the
+//!    order of writes was proved for empty ones (B29);
 //! 3. ports 0 and links between switches: settings and ARMED in one Set; 4. those links ACTIVE;
 //! 5. tables of switches in service, in the order that the verifier proved free of loops and cuts; what it knew nothing
 //!    of after that, the block with the subnet manager's own LID last (B29);
@@ -20,6 +22,7 @@
 //! No link is raised on a switch whose SwitchInfo or table was not confirmed in this round (B04).
 
 mod arbitration;
+mod empty;
 mod jobs;
 mod keys;
 mod lanes;
@@ -34,7 +37,7 @@ mod tables;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use mad::types::{Guid, PortNum, PortState};
+use mad::types::{Guid, PortNum, PortState, Timestamp};
 use mad::wire::smp::PortInfo;
 use routing::fabric::NodeId;
 
@@ -45,6 +48,7 @@ use crate::plan::fields::{FieldSet, PortField};
 use crate::plan::ports::PortPlan;
 use crate::request::{Answer, SmpRequest};
 pub use jobs::Job;
+use links::Verification;
 pub(crate) use port_set::reregister_request;
 pub use preview::{PlannedSet, preview};
 pub use quirks::Quirks;
@@ -96,8 +100,8 @@ pub struct Apply {
     /// Switches whose PortStateChange is set and was not cleared before their ports were read.
     read_before: BTreeSet<NodeId>,
     changed_meanwhile: Vec<(Guid, PortNum)>,
-    /// Whether links are asked for their far ends before they are raised.
-    verify_links: bool,
+    /// Far ends of links that are asked before links are raised and tables written.
+    verification: Verification,
     /// Whether a cable was found to lead elsewhere.
     moved: bool,
     /// Whether it is known, as of now, that nobody else writes.
@@ -167,18 +171,24 @@ impl Apply {
             many_to_tell,
             read_before,
             changed_meanwhile: Vec::new(),
-            verify_links: false,
+            verification: Verification::default(),
             moved: false,
             leads: true,
             raised: BTreeSet::new(),
         }
     }
 
-    /// Has far ends of links asked who they are before links are raised and tables written.
+    /// Has far ends of links asked who they are before links are raised and anything is written, where cables may have been
+    /// moved since `pictured`, when the look at the fabric began.
     #[must_use]
-    pub const fn verifying_links(mut self, verify: bool) -> Self {
-        self.verify_links = verify;
+    pub fn verifying_links(mut self, pictured: Timestamp) -> Self {
+        self.verification = Verification::of(pictured);
         self
+    }
+
+    /// What time it is. Call it before [`Apply::next_request`] and [`Apply::answer`].
+    pub const fn at(&mut self, now: Timestamp) {
+        self.verification.at(now);
     }
 
     /// Whether nothing is due at a port but a new MasterSMLID, which it is told with the reregistration, in its turn: told
@@ -206,6 +216,7 @@ impl Apply {
             if self.outstanding > 0 {
                 return None;
             }
+            self.verify_again();
             let step = self.steps.pop_front()?;
             self.queue = steps::jobs(self, step).into();
             if step.writes_tables() && !self.leads && !self.queue.is_empty() {

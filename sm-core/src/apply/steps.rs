@@ -11,7 +11,7 @@ use routing::verify::transition::Write;
 use super::Apply;
 use super::jobs::Job;
 use super::tables::Block;
-use super::{arbitration, keys, lanes, links};
+use super::{arbitration, empty, keys, lanes, links};
 use crate::plan::fields::FieldSet;
 use crate::plan::port_tables::TablePlan;
 use crate::plan::ports::{PortPlan, PortRole};
@@ -27,6 +27,9 @@ pub(super) enum Step {
     ReadLanes,
     SetLanes,
     IdleTables,
+    /// The links that are to be raised, where the steps before took long.
+    VerifyRaised,
+    EmptyUnknown,
     ConfigureSwitchLinks,
     ActivateSwitchLinks,
     /// One step of the proven order.
@@ -46,7 +49,14 @@ pub(super) enum Step {
 impl Step {
     /// Whether it writes forwarding tables.
     pub(super) const fn writes_tables(self) -> bool {
-        matches!(self, Self::IdleTables | Self::Transition(_) | Self::TablesInService | Self::OwnLidTables)
+        matches!(
+            self,
+            Self::IdleTables
+                | Self::EmptyUnknown
+                | Self::Transition(_)
+                | Self::TablesInService
+                | Self::OwnLidTables
+        )
     }
 }
 
@@ -60,6 +70,8 @@ pub(super) fn all(plan: &Plan) -> VecDeque<Step> {
         Step::ReadLanes,
         Step::SetLanes,
         Step::IdleTables,
+        Step::VerifyRaised,
+        Step::EmptyUnknown,
         Step::ConfigureSwitchLinks,
         Step::ActivateSwitchLinks,
     ];
@@ -78,13 +90,22 @@ pub(super) fn all(plan: &Plan) -> VecDeque<Step> {
     before.into_iter().chain(transition).chain(after).collect()
 }
 
-pub(super) fn jobs(apply: &Apply, step: Step) -> Vec<Job> {
+pub(super) fn jobs(apply: &mut Apply, step: Step) -> Vec<Job> {
+    let due = jobs_due(apply, step);
+    if matches!(step, Step::VerifyLinks | Step::VerifyRaised) && !due.is_empty() {
+        apply.verification.begin(step);
+    }
+    due
+}
+
+fn jobs_due(apply: &Apply, step: Step) -> Vec<Job> {
     match step {
         Step::Probe => keys::probe_jobs(apply),
         Step::Keys => keys::key_jobs(apply),
         Step::AcknowledgeSwitches => switch_jobs(apply, false),
         Step::ReadDownPorts => down_port_jobs(apply),
-        Step::VerifyLinks => links::verify_jobs(apply),
+        Step::VerifyLinks | Step::VerifyRaised => links::verify_jobs(apply, step),
+        Step::EmptyUnknown => empty::unknown_jobs(apply),
         Step::ReadLanes => [lanes::read_jobs(apply), arbitration::read_jobs(apply)].concat(),
         Step::SetLanes => [lanes::set_jobs(apply), arbitration::set_jobs(apply)].concat(),
         Step::RaiseTops => switch_jobs(apply, true),
@@ -155,14 +176,24 @@ pub(super) fn is_idle(apply: &Apply, node: NodeId) -> bool {
 }
 
 /// What a table step looks at.
-struct BlockFacts {
-    idle: bool,
+pub(super) struct BlockFacts {
+    pub(super) idle: bool,
     own_lid: bool,
 }
 
 /// Whether any switch is to get entries.
 pub(super) fn writes_tables(apply: &Apply) -> bool {
     !apply.plan.transition.is_empty() || due_blocks(apply, |_| true).next().is_some()
+}
+
+/// Whether any port is to be set.
+pub(super) fn sets_ports(apply: &Apply) -> bool {
+    apply
+        .plan
+        .ports
+        .iter()
+        .any(|plan| !configuration(apply, plan).is_nothing() || activation_due(apply, plan))
+        || !port_table_jobs(apply).is_empty()
 }
 
 fn table_jobs(apply: &Apply, wanted: impl Fn(&BlockFacts) -> bool + Copy) -> Vec<Job> {
@@ -173,7 +204,7 @@ fn table_jobs(apply: &Apply, wanted: impl Fn(&BlockFacts) -> bool + Copy) -> Vec
 }
 
 /// Switches with blocks that are to be written, in their order.
-fn due_blocks(
+pub(super) fn due_blocks(
     apply: &Apply,
     wanted: impl Fn(&BlockFacts) -> bool + Copy,
 ) -> impl Iterator<Item = (u32, u16)> {
@@ -215,7 +246,14 @@ pub(super) fn transition_block(apply: &Apply, write: &Write) -> Block {
     write.content(&apply.plan.old_tables, &apply.plan.routes.lfts)
 }
 
-/// The last block in force: up to the highest routed LID, or to LinearFDBTop as it was found, whose entries are to be
+/// The last block that a switch forwards by as it was found; `None` where it forwards nothing.
+pub(super) fn last_block_in_force(apply: &Apply, node: NodeId) -> Option<usize> {
+    let info = switch_info(apply, node)?;
+    let top = info.linear_fdb_top.get().min(info.linear_fdb_cap.get().saturating_sub(1)).min(0xbfff);
+    (top > 0).then_some(usize::from(top) / LFT_BLOCK)
+}
+
+/// The last block to be written: up to the highest routed LID, or to LinearFDBTop as it was found, whose entries are to be
 /// cleared then.
 fn last_block(apply: &Apply, node: NodeId, top: u16) -> usize {
     let found = switch_info(apply, node).map_or(0, |info| {

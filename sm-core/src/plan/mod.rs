@@ -172,12 +172,14 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
             old.row_mut(switch).fill(NO_PORT);
         }
     }
-    let transition = match &old_tables {
+    // Where nothing is in service every table is written before any link is raised: what they held has no part in it any more.
+    let transition = match old_tables.as_ref().filter(|_| joins_service) {
         Some(old) => transition::plan(&graph, old, &routed.routes.lfts),
         None => Vec::new(),
     };
     let moved = old_tables.as_ref().map(|old| moved::count(&graph, old, &routed.routes));
-    let mut late = old_tables.as_ref().map(|old| late::late_links(observed, &graph, old)).unwrap_or_default();
+    let in_service = old_tables.as_ref().filter(|_| joins_service);
+    let mut late = in_service.map(|old| late::late_links(observed, &graph, old)).unwrap_or_default();
     let pkeys = port_tables::plan_pkeys(observed, &input.settings);
     let aliases = port_tables::plan_aliases(observed, &input.aliases);
     let mut ports = plan_ports(input, &lids, sm_lid);

@@ -31,6 +31,7 @@ mod pace;
 mod report;
 mod role;
 mod rounds;
+mod strays;
 mod tell;
 mod watch;
 mod wishes;
@@ -63,6 +64,7 @@ pub use pace::SaBacklog;
 pub use report::{MadCounts, ManagerSeen, Report, Role, StageSeconds};
 use role::{Confirmation, Others};
 use rounds::Round;
+use strays::Strays;
 use tell::Tell;
 use watch::Watch;
 use wishes::Wishes;
@@ -143,6 +145,7 @@ pub struct Sm {
     own: Own,
     phase: Phase,
     transactions: Transactions<Token>,
+    strays: Strays,
     /// Requests in flight of sweeps that are over and gave them up.
     stale_requests: usize,
     /// Plans being made that nobody waits for any more.
@@ -201,6 +204,7 @@ impl Sm {
             own: Own::default(),
             phase: Phase::Idle,
             transactions,
+            strays: Strays::default(),
             stale_requests: 0,
             stale_plans: 0,
             actions: VecDeque::new(),
@@ -293,7 +297,7 @@ impl Sm {
     pub fn deadline(&self) -> Option<Timestamp> {
         let due =
             if self.transactions.is_idle() { self.idle_deadline() } else { self.transactions.deadline() };
-        [due, self.heartbeat()].into_iter().flatten().min()
+        [due, self.strays.deadline(), self.heartbeat()].into_iter().flatten().min()
     }
 
     /// When something begins that waits for no answer.
@@ -376,7 +380,14 @@ impl Sm {
         }
     }
 
+    fn note_stray(&mut self, completion: &Completion<Token>, now: Timestamp) {
+        if let Some(stray) = &completion.stray {
+            self.strays.note(stray, self.settings.plan.subnet_timeout, now);
+        }
+    }
+
     fn complete(&mut self, completion: Completion<Token>, now: Timestamp) {
+        self.note_stray(&completion, now);
         if let Token::Counter(guid, port) = completion.token {
             return self.counter_answered((guid, port), &completion.outcome);
         }
@@ -391,7 +402,10 @@ impl Sm {
                     self.stale_requests = self.stale_requests.saturating_sub(1);
                 }
             }
-            (Token::Apply(job), Phase::Applying(apply)) => apply.answer(job, &answer),
+            (Token::Apply(job), Phase::Applying(apply)) => {
+                apply.at(now);
+                apply.answer(job, &answer);
+            }
             (Token::Multicast(job), Phase::Multicast(apply)) => apply.answer(job, &answer),
             (Token::Tell { guid, tries, era }, _) => self.told(guid, tries, era, &answer),
             (Token::Renamed(guid), _) => self.renamed_answered(guid, &answer),

@@ -293,7 +293,7 @@ impl Sm {
                     self.abandon(now);
                     self.wishes.full();
                 }
-                Order::Send { control, to, state } => self.control(control, to, state),
+                Order::Send { control, to, state } => self.control(control, to, state, now),
             }
         }
         self.others.next_poll = self.election.polls().map(|_| now + self.settings.polling_interval);
@@ -309,7 +309,10 @@ impl Sm {
     /// Ends what is under way. What was sent and not answered may be done or not, and others may write from now on: no
     /// table counts as known any more.
     fn abandon(&mut self, now: Timestamp) {
-        self.transactions.cancel_all();
+        for completion in self.transactions.cancel_all() {
+            self.note_stray(&completion, now);
+        }
+        self.strays.give_up();
         self.stale_requests = 0;
         match std::mem::replace(&mut self.phase, Phase::Idle) {
             Phase::Applying(apply) => self.take_half(*apply),
@@ -333,14 +336,20 @@ impl Sm {
         self.observed = Some(applied.observed);
     }
 
-    /// Set(SMInfo) to another manager.
-    fn control(&mut self, control: SmControl, to: Guid, state: SmState) {
+    /// Set(SMInfo) to another manager. HANDOVER says that nothing of ours is written any more: not before the last copy is gone.
+    fn control(&mut self, control: SmControl, to: Guid, state: SmState, now: Timestamp) {
         let Some(path) = self.others.paths.get(&to) else { return };
         let mut info = self.sm_info();
         info.set_state_raw(state.to_wire());
         let request = SmpRequest::set(*path, to, control.to_wire(), &info);
         let request = SmpRequest { m_key: self.keys().of(to), ..request };
-        self.transactions.submit(request.into_transaction(), Token::Control);
+        let sent = match control {
+            SmControl::Handover => self.strays.hold_until_quiet(request, Token::Control, now),
+            _ => Some((request, Token::Control)),
+        };
+        if let Some((request, token)) = sent {
+            self.transactions.submit(request.into_transaction(), token);
+        }
     }
 
     /// A standby with a higher priority than before says so to the master by trap 144, and again until that is repressed: the

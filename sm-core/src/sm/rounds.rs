@@ -24,8 +24,6 @@ const QUICK_ROUNDS: u32 = 4;
 const LOOK_GAP: Duration = Duration::from_millis(100);
 /// Pause before a round that repeats what failed.
 const PAUSE: Duration = Duration::from_millis(200);
-/// No cable is moved, and its link trained, in less than this.
-const SWIFT: Duration = Duration::from_millis(100);
 /// Where the interval is 0: how long to wait with what is left open.
 const LONG_PAUSE: Duration = Duration::from_secs(10);
 
@@ -103,6 +101,10 @@ impl Sm {
         let lapsed = now - self.round.confirmed > self.lapse();
         if let Phase::Applying(apply) = &mut self.phase {
             apply.knows_to_lead(!lapsed);
+            apply.at(now);
+        }
+        for (request, token) in self.strays.due(now) {
+            self.transactions.submit(request.into_transaction(), token);
         }
         while self.transactions.is_hungry() {
             let next = match &mut self.phase {
@@ -116,7 +118,9 @@ impl Sm {
                 Phase::Idle | Phase::Planning | Phase::Confirming(_) => None,
             };
             let Some((request, token)) = next else { return };
-            self.transactions.submit(request.into_transaction(), token);
+            if let Some((request, token)) = self.strays.hold(request, token, now) {
+                self.transactions.submit(request.into_transaction(), token);
+            }
         }
     }
 
@@ -129,8 +133,11 @@ impl Sm {
         if matches!(self.role(), Role::Standby | Role::NotActive) {
             return false;
         }
-        self.ask_renamed();
-        self.tell_some(now);
+        // Where cables were moved, nothing is set by the routes of a picture that is about to be made anew.
+        if !self.wishes.wants_full() {
+            self.ask_renamed();
+            self.tell_some(now);
+        }
         self.balance(now);
         if self.balance_is_open() {
             return false;
@@ -399,8 +406,7 @@ impl Sm {
         let ground = std::mem::take(&mut self.ground);
         self.ground.keys = Arc::clone(&ground.keys);
         self.plan = Some(Arc::clone(&confirmation.plan));
-        let long = now - self.round.sweep_began > SWIFT;
-        let apply = Apply::new(confirmation.plan, observed, ground).verifying_links(long);
+        let apply = Apply::new(confirmation.plan, observed, ground).verifying_links(self.round.sweep_began);
         self.phase = Phase::Applying(Box::new(apply));
     }
 

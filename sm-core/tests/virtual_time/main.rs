@@ -11,6 +11,7 @@ mod keys;
 mod lanes;
 mod managers;
 mod memory;
+mod order;
 mod partitions;
 mod ports;
 mod rig;
