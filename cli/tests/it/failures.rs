@@ -74,3 +74,28 @@ fn what_cannot_be_played_is_refused() {
     let said = failures(&[&torus, "--links", "1", "--engine", "ftree"]);
     assert!(said.refused(1).contains("no level of switches lies above those with hosts"), "{said:?}");
 }
+
+/// Alone and in a list, as `rsm route` does it; who routes is played all the same.
+#[test]
+fn too_few_lanes_are_input_that_cannot_be_used() {
+    let torus = net("torus4x4.net");
+    let with = |engines: &str| {
+        let args = ["--links", "1", "--cases", "2", "--data-vls", "1", "--engine", engines];
+        let said = failures(&[&[&torus[..]], &args[..]].concat());
+        assert_eq!(said.code, Some(2), "{said:?}");
+        let last = said.err.lines().last().expect("a line");
+        assert!(last.starts_with("rsm: --data-vls 1: dfsssp: needs "), "{said:?}");
+        assert!(last.ends_with(" virtual lanes, the links have 1"), "{said:?}");
+        said
+    };
+    with("dfsssp").refused(2);
+    for list in ["updn,dfsssp", "dfsssp,updn"] {
+        let said = with(list);
+        assert!(said.out.contains("updn: 2 cases, 0 refused,"), "{}", said.out);
+    }
+    // What is no matter of lanes fails, and others are played.
+    let said = failures(&[&torus, "--links", "1", "--cases", "2", "--engine", "ftree,updn"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.err.starts_with("rsm: ftree: no level of switches") && said.err.lines().count() == 1);
+    assert!(said.out.contains("updn: 2 cases, 0 refused,"), "{}", said.out);
+}

@@ -89,3 +89,24 @@ fn what_cannot_be_used_is_refused_with_its_place() {
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.out.contains("refused: ftree: "), "{}", said.out);
 }
+
+/// Alone and in a list, as `rsm route` does it; the others are measured all the same.
+#[test]
+fn too_few_lanes_are_input_that_cannot_be_used() {
+    let torus = net("torus4x4.net");
+    let with = |engines: &str| {
+        let said =
+            rsm(&["simulate", "traffic", &torus, "--engine", engines, "--rounds", "5", "--data-vls", "1"]);
+        assert_eq!(said.code, Some(2), "{said:?}");
+        let last = said.err.lines().last().expect("a line");
+        assert!(last.starts_with("rsm: --data-vls 1: lash: needs "), "{said:?}");
+        assert!(last.ends_with(" virtual lanes, the links have 1"), "{said:?}");
+        said
+    };
+    with("lash").refused(2);
+    for list in ["updn,lash", "lash,updn"] {
+        let said = with(list);
+        assert!(said.out.lines().any(|line| line.trim_start().starts_with("updn ")), "{}", said.out);
+        assert!(said.out.contains("refused: lash: needs "), "{}", said.out);
+    }
+}

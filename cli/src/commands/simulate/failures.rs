@@ -1,6 +1,7 @@
 //! `rsm simulate failures`: every case routed anew and laid beside the tables that stood before, as a table, CSV or JSON.
 //!
-//! Exit codes: 0 done, 1 some case could not be routed right, 2 input that can't be used.
+//! Exit codes: 0 done, 1 some case could not be routed right or an engine refused the whole fabric, 2 input that can't be used,
+//! `--data-vls` that are too few for one of the engines on the whole fabric included.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,8 +13,8 @@ use routing::study::failures::{self, Case, Cost, Kind, Standing};
 use serde::Serialize;
 
 use crate::args::{FailureKind, Failures};
-use crate::commands::offline::{routable, usage};
-use crate::failure::{Failure, Outcome};
+use crate::commands::offline::{routable, too_few_vls, usage};
+use crate::failure::{Failure, Outcome, complain};
 use crate::out;
 use crate::progress::Bar;
 
@@ -41,8 +42,16 @@ pub(super) fn run(args: &Failures) -> Outcome {
     let input = RoutingInput { data_vls: args.data_vls, ..RoutingInput::default() };
     let bar = Bar::start(chosen.len() * cases.len(), "cases");
     let mut rows = Vec::new();
+    let (alone, mut refusals) = (chosen.len() == 1, Vec::new());
     for engine in chosen {
-        let whole = engine.route(&graph, &input).map_err(|refused| Failure::Failed(refused.into()))?;
+        let whole = match engine.route(&graph, &input) {
+            Ok(whole) => whole,
+            Err(refused) => {
+                refusals.push(refused);
+                cases.iter().for_each(|_| bar.step());
+                continue;
+            }
+        };
         let chain = [engine.name(), NO_FALLBACK];
         let kept =
             engines::route_chain_from(&chain, &graph, &input, None).ok().and_then(|chained| chained.standing);
@@ -53,6 +62,10 @@ pub(super) fn run(args: &Failures) -> Outcome {
         }
     }
     drop(bar);
+    let too_few = refusals.iter().find_map(|refused| too_few_vls((args.data_vls, None), Some(refused)));
+    if let Some(refused) = refusals.pop_if(|_| alone) {
+        return Err(too_few.map_or_else(|| Failure::Failed(refused.into()), usage));
+    }
     if args.json {
         out::json(&rows)?;
     } else if args.csv {
@@ -60,8 +73,15 @@ pub(super) fn run(args: &Failures) -> Outcome {
     } else {
         out::write(&as_text(&rows))?;
     }
-    let right = rows.iter().all(|row| row.cost.as_ref().is_some_and(|cost| cost.right));
-    if right { Ok(()) } else { Err(Failure::Reported) }
+    let said_last = |text: &String| too_few.as_ref().is_some_and(|last| last.ends_with(text));
+    refusals.iter().map(ToString::to_string).filter(|text| !said_last(text)).for_each(|text| complain(&text));
+    let right =
+        refusals.is_empty() && rows.iter().all(|row| row.cost.as_ref().is_some_and(|cost| cost.right));
+    match too_few {
+        Some(text) => Err(usage(text)),
+        None if right => Ok(()),
+        None => Err(Failure::Reported),
+    }
 }
 
 fn kind(kind: &FailureKind) -> Kind {

@@ -1,12 +1,13 @@
 //! `rsm simulate traffic`: the congestion of a pattern on several sets of tables, as a table, JSON and a picture.
 //!
-//! Exit codes: 0 done, 1 an engine refused the fabric, 2 input that can't be used.
+//! Exit codes: 0 done, 1 an engine refused the fabric, 2 input that can't be used, `--data-vls` that are too few for one of the
+//! engines included.
 
 use std::path::Path;
 
 use anyhow::Context;
 use comfy_table::{CellAlignment, Table, presets};
-use routing::engines::{self, RoutingInput};
+use routing::engines::{self, RoutingError, RoutingInput};
 use routing::fabric::{Fabric, SwitchGraph};
 use routing::formats::flows;
 use routing::routes::LftMatrix;
@@ -15,7 +16,7 @@ use routing::study::traffic::{self, Congestion, Pattern};
 use serde::Serialize;
 
 use crate::args::Traffic;
-use crate::commands::offline::{routable, usage};
+use crate::commands::offline::{routable, too_few_vls, usage};
 use crate::commands::tables::without_levels;
 use crate::failure::{Failure, Outcome};
 use crate::out;
@@ -48,7 +49,13 @@ struct LinkLoad {
 pub(super) fn run(args: &Traffic) -> Outcome {
     let (fabric, graph) = routable(&args.topology)?;
     let pattern = pattern(args, &fabric, &graph)?;
-    let studies = candidates(args, &graph)?
+    let candidates = candidates(args, &graph)?;
+    let refused = candidates.iter().filter_map(|(_, routed)| routed.as_ref().err());
+    let too_few = refused.into_iter().find_map(|reason| too_few_vls((args.data_vls, None), Some(reason)));
+    if let (Some(text), [_]) = (&too_few, &candidates[..]) {
+        return Err(usage(text));
+    }
+    let studies = candidates
         .into_iter()
         .map(|(tables, routed)| Study::new(tables, routed, &graph, &pattern))
         .collect::<Vec<_>>();
@@ -60,7 +67,11 @@ pub(super) fn run(args: &Traffic) -> Outcome {
     } else {
         out::write(&as_text(&studies))?;
     }
-    if studies.iter().all(|s| s.refused.is_none()) { Ok(()) } else { Err(Failure::Reported) }
+    match too_few {
+        Some(text) => Err(usage(text)),
+        None if studies.iter().all(|s| s.refused.is_none()) => Ok(()),
+        None => Err(Failure::Reported),
+    }
 }
 
 fn pattern(args: &Traffic, fabric: &Fabric, graph: &SwitchGraph) -> Outcome<Pattern> {
@@ -82,16 +93,18 @@ fn flows_of(path: &Path, fabric: &Fabric, graph: &SwitchGraph) -> Outcome<Vec<tr
     flows::read(&name, &String::from_utf8_lossy(&bytes), fabric, graph).map_err(usage)
 }
 
-/// Tables by name, or why there are none.
-fn candidates(args: &Traffic, graph: &SwitchGraph) -> Outcome<Vec<(String, Result<LftMatrix, String>)>> {
+/// Tables, or why there are none.
+type Routed = Result<LftMatrix, RoutingError>;
+
+/// Tables by name.
+fn candidates(args: &Traffic, graph: &SwitchGraph) -> Outcome<Vec<(String, Routed)>> {
     let default = ["minhop".to_owned()];
     let names = if args.engine.is_empty() && args.tables.is_empty() { &default[..] } else { &args.engine };
     let chosen: Vec<_> =
         names.iter().map(|name| engines::by_name(name)).collect::<Result<_, _>>().map_err(usage)?;
     let input = RoutingInput { data_vls: args.data_vls, ..RoutingInput::default() };
     let route = |engine: &dyn engines::RoutingEngine| {
-        let routed = engine.route(graph, &input);
-        (engine.name().to_owned(), routed.map(|routes| routes.lfts).map_err(|refused| refused.to_string()))
+        (engine.name().to_owned(), engine.route(graph, &input).map(|routes| routes.lfts))
     };
     let mut all: Vec<_> = chosen.into_iter().map(route).collect();
     for file in &args.tables {
@@ -101,19 +114,16 @@ fn candidates(args: &Traffic, graph: &SwitchGraph) -> Outcome<Vec<(String, Resul
 }
 
 impl Study {
-    fn new(
-        tables: String,
-        routed: Result<LftMatrix, String>,
-        graph: &SwitchGraph,
-        pattern: &Pattern,
-    ) -> Self {
+    fn new(tables: String, routed: Routed, graph: &SwitchGraph, pattern: &Pattern) -> Self {
         match routed {
             Ok(lfts) => {
                 let congestion = traffic::run(graph, &lfts, pattern);
                 let busiest = busiest(graph, &congestion.links);
                 Self { tables, refused: None, congestion: Some(congestion), busiest }
             }
-            Err(reason) => Self { tables, refused: Some(reason), congestion: None, busiest: Vec::new() },
+            Err(reason) => {
+                Self { tables, refused: Some(reason.to_string()), congestion: None, busiest: Vec::new() }
+            }
         }
     }
 }
