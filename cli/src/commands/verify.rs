@@ -21,7 +21,6 @@ use super::without_lid::WithoutLid;
 use crate::args::Verify;
 use crate::failure::{Failure, Outcome};
 use crate::out;
-use crate::settings::steering_failure;
 
 /// What is said where tables come without service levels.
 const ONE_LANE: &str = "service levels: none with these tables, so all paths are judged on one lane; --path-sl and --sl2vl, \
@@ -115,8 +114,8 @@ impl Verdict {
 
 /// The order of switches below the roots that a file names.
 fn order(roots: &Path, ids: Option<&Path>, graph: &SwitchGraph) -> Outcome<std::sync::Arc<[u32]>> {
-    let named = config::read(Some(roots), steering::guids).map_err(steering_failure)?;
-    let ids = config::read(ids, steering::ids).map_err(steering_failure)?;
+    let named = config::read(Some(roots), steering::guids).map_err(usage)?;
+    let ids = config::read(ids, steering::ids).map_err(usage)?;
     order_from_roots(graph, &named, &ids).ok_or_else(|| {
         usage(format!("{}: none of the {} GUIDs is a switch of this topology", roots.display(), named.len()))
     })

@@ -30,6 +30,8 @@ fn guids_that_nothing_has_are_told_with_their_number() {
             "0x1 1 2\n",
             "rsm: none of the 1 port order GUIDs is a switch of this fabric, first 0x",
         ),
+        ("--ids", "0x1 7\n", "rsm: none of the 1 id GUIDs is a switch of this fabric, first 0x"),
+        ("--root-guids", "0x1\n", "rsm: none of the 1 root GUIDs is a switch of this fabric, first 0x"),
     ] {
         let said = route("minhop", flag, text);
         assert_eq!((said.code, said.err.lines().count()), (Some(0), 1), "{said:?}");
@@ -38,6 +40,43 @@ fn guids_that_nothing_has_are_told_with_their_number() {
     let said = route("ftree", "--cn-guids", "0x1\n");
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.out.contains("ftree: none of the 1 compute GUIDs is a host of this fabric"), "{said:?}");
+}
+
+/// A root that is down today does not hide the others, and is told.
+#[test]
+fn roots_of_which_one_is_not_there_are_followed() {
+    let net = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/nets/tree36.net");
+    let (_, graph) = graph(&net);
+    let spines = (0..graph.switch_count() as u32).filter(|s| graph.name(*s).starts_with('S'));
+    let spines = spines.map(|s| format!("{} # a spine\r\n", graph.guid(s)));
+    let spines: Vec<String> = spines.collect();
+    for engine in ["updn", "ftree"] {
+        let said = route(engine, "--root-guids", &format!("0x1\r\n{}", spines.concat()));
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let told = format!(
+            "rsm: 1 of the {} root GUIDs are not a switch of this fabric, first 0x0000000000000001\n",
+            spines.len() + 1
+        );
+        assert_eq!(said.err, told);
+        assert!(said.out.contains("no turn from down to up"), "{said:?}");
+    }
+}
+
+/// A list that is not there is input that can't be used, as a topology is.
+#[test]
+fn lists_that_cannot_be_read_are_refused() {
+    let net = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/nets/tree36.net");
+    let net = net.to_str().expect("text");
+    for flag in
+        ["--root-guids", "--cn-guids", "--io-guids", "--ids", "--hop-weights", "--port-order", "--torus-conf"]
+    {
+        let said = rsm(&["route", net, flag, "/nonexistent/list"]);
+        assert!(said.refused(2).starts_with("rsm: /nonexistent/list: "), "{flag}: {said:?}");
+    }
+    for flag in ["--tables", "--load"] {
+        let said = rsm(&["route", net, "--engine", "adaptive-minhop", flag, "/nonexistent/file"]);
+        assert!(said.refused(2).starts_with("rsm: /nonexistent/file: "), "{flag}: {said:?}");
+    }
 }
 
 #[test]

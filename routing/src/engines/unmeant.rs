@@ -23,6 +23,8 @@ impl RoutingInput {
         let mut order =
             self.port_order.iter().flat_map(|(guid, ports)| ports.iter().map(|port| (*guid, port.0)));
         [
+            unknown("root", "a switch", self.root_guids.iter(), is_switch),
+            unknown("id", "a switch", self.ids.keys(), is_switch),
             unknown("compute", "a host's port", self.compute_guids.iter(), is_host),
             unknown("I/O", "a host's port", self.io_guids.iter(), is_host),
             unknown("hop weight", "a switch", weighed.iter(), is_switch),
