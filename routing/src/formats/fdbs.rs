@@ -45,6 +45,10 @@ fn entry(tables: &mut TableBuilder<'_>, mut at: Cursor<'_>) -> Result<(), Format
         return tables.entry(lid, u64::from(NO_PORT), &start);
     }
     let port = at.number("a port number or UNREACHABLE", 255)?;
+    // A port that is cut off has nothing behind it.
+    let mut behind = at;
+    behind.blanks();
+    behind.expect(":")?;
     tables.entry(lid, port, &start)
 }
 

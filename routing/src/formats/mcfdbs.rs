@@ -23,7 +23,7 @@ pub fn by_guid(graph: &SwitchGraph, tables: &crate::multicast::MulticastTables) 
 /// Reads the dump.
 ///
 /// # Errors
-/// A line that is none of the format, an MLID outside 0xC000 to 0xFFFE, a port above 254, entries before a heading, a switch or
+/// A line that is none of the format or has no end, an MLID outside 0xC000 to 0xFFFE, a port above 254, entries before a heading, a switch or
 /// an MLID in its table twice.
 pub fn read(file: &str, text: &str) -> Result<MulticastTables, FormatError> {
     let mut tables = MulticastTables::new();
@@ -107,6 +107,9 @@ fn lines(
             let guid = current.ok_or_else(|| start.error("`Switch 0x…` first"))?;
             let what = format!("MLID 0x{:04X}", mlid.get());
             once(&mut entries, mlid, &start, &what, "each MLID once in a table")?;
+            if !text.ends_with('\n') && text.lines().nth(index + 1).is_none() {
+                return Err(start.error_with("the file ends within this line", "all ports and a line end"));
+            }
             ports(at, &mut |port, place| take(Entry::Port(guid, mlid, port), place))?;
         } else if !at.rest().is_empty() && !at.rest().starts_with(['#', 'L']) {
             return Err(at.error("`Switch 0x…` or `0xMLID : 0xPORT …`"));

@@ -6,7 +6,8 @@
 //! | a dump by port | `Channel Adapter 0xPORTGUID, …` | `0xDLID : SL` |
 //! | `path-sl.dump` of `rsm route -o` | `Switch 0xGUID, …`, or `Every switch` for all that are not named: where packets enter | `0xDLID : SL`, or `0xDLID-0xDLID : SL` for LIDs that follow one another |
 //!
-//! The last is smaller than the first by the number of hosts on a leaf and more. Its head says which SL-to-VL tables go with it.
+//! The last is smaller than the first by the number of hosts on a leaf and more. Its head says which SL-to-VL tables go with it, its
+//! last line that it is whole.
 
 use std::fmt::Write;
 
@@ -20,6 +21,10 @@ use crate::routes::{LftMatrix, NO_PORT, PathSl, Routes, SlToVl};
 /// The line by which a dump says that the tables of `opensm-sl2vl.dump` beside it go with its SLs.
 const WITH_TABLES: &str = "# SL-to-VL tables: opensm-sl2vl.dump";
 
+/// How the first line of our own dumps begins, and their last.
+const HEAD: &str = "# Service levels of the paths of ";
+const END: &str = "# end";
+
 /// The form with a heading for each switch that packets enter.
 pub fn write(graph: &SwitchGraph, routes: &Routes) -> String {
     let tables = match routes.sl_to_vl {
@@ -27,7 +32,7 @@ pub fn write(graph: &SwitchGraph, routes: &Routes) -> String {
         _ => WITH_TABLES,
     };
     let mut out = format!(
-        "# Service levels of the paths of {}, by the switch where packets enter; those not named are 0\n{tables}\n",
+        "{HEAD}{}, by the switch where packets enter; those not named are 0\n{tables}\n",
         routes.engine
     );
     match &routes.sl {
@@ -40,7 +45,7 @@ pub fn write(graph: &SwitchGraph, routes: &Routes) -> String {
             }
         }
     }
-    out
+    out + END + "\n"
 }
 
 /// What is not SL 0 of one row.
@@ -87,7 +92,7 @@ struct Builder {
 ///
 /// # Errors
 /// A GUID or LID that the topology does not have, an SL above 15, two SLs for one LID from hosts of one switch (they are judged
-/// switch by switch), lines before a heading.
+/// switch by switch), lines before a heading; a dump of ours without its last line.
 pub fn read(file: &str, text: &str, fabric: &Fabric, graph: &SwitchGraph) -> Result<PathSl, FormatError> {
     let own = graph.destinations().iter().map(|d| (d.guid, d.switch));
     let node = graph.destinations().iter().map(|d| (fabric.node(d.end.node).guid, d.switch));
@@ -98,6 +103,10 @@ pub fn read(file: &str, text: &str, fabric: &Fabric, graph: &SwitchGraph) -> Res
         sls: LftMatrix::filled(graph.switch_count(), graph.top_lid(), NO_PORT),
         top: u64::from(graph.top_lid()),
     };
+    if text.starts_with(HEAD) && text.lines().last() != Some(END) {
+        let expected = format!("`{END}` as the last line");
+        return Err(FormatError::file(file, "the dump ends too soon", expected));
+    }
     let mut from = From::Nobody;
     for (index, line) in text.lines().enumerate() {
         let mut at = Cursor::new(file, index + 1, line);

@@ -210,6 +210,99 @@ fn b27_tables_that_do_not_fit_are_refused_with_their_line() {
     assert_eq!(tables::read("t", &text, &graph).unwrap().warnings.len(), 2);
 }
 
+/// Cut off at whatever byte, a dump is refused, or what is missing is found by the verifier, or nothing that counts is missing.
+#[test]
+fn b27_dumps_that_are_cut_off_anywhere_are_not_taken_for_whole() {
+    let fabric = testing::torus(&[3, 3], 1, 0);
+    let graph = SwitchGraph::new(&fabric);
+    let input = RoutingInput { data_vls: 8, ..RoutingInput::default() };
+    let routes = crate::engines::by_name("torus-2qos").unwrap().route(&graph, &input).unwrap();
+    let wrong = |routes: &crate::routes::Routes| {
+        let report = verify::check(&graph, routes, verify::Options { data_vls: 8, ..Default::default() });
+        !report.is_right() || !report.reaches_all()
+    };
+    assert!(!wrong(&routes));
+    let (mut refused, mut found) = (0, 0);
+    let texts = [
+        fdbs::write(&graph, &routes),
+        lfts::write(&fabric, &graph, &routes),
+        routes_json::write(&graph, &routes),
+    ];
+    for text in &texts {
+        for end in 0..text.trim_end().len() {
+            match tables::read("t", &text[..end], &graph) {
+                Err(_) => refused += 1,
+                Ok(read) if read.routes.lfts == routes.lfts => {}
+                Ok(read) => {
+                    assert!(
+                        wrong(&read.routes),
+                        "cut off at byte {end}: ...{}",
+                        &text[end.saturating_sub(80)..end]
+                    );
+                    found += 1;
+                }
+            }
+        }
+    }
+    let text = path_sl::write(&graph, &routes);
+    for end in 0..text.trim_end().len() {
+        // Without its first line it is none of ours, and has nothing to say.
+        let read = path_sl::read("t", &text[..end], &fabric, &graph);
+        assert!(
+            read.is_err() || end < 40,
+            "cut off at byte {end}: ...{}",
+            &text[end.saturating_sub(80)..end]
+        );
+        refused += 1;
+    }
+    let text = sl2vl::write(&graph, &routes.sl_to_vl);
+    for end in 0..text.trim_end().len() {
+        match sl2vl::read("t", &text[..end], &graph) {
+            Err(_) => refused += 1,
+            Ok(read) => {
+                // Switches that are missing are told; pairs of ports that are missing drop what comes over them.
+                let (crate::routes::SlToVl::PerSwitch(part), crate::routes::SlToVl::PerSwitch(whole)) =
+                    (&read.sl_to_vl, &routes.sl_to_vl)
+                else {
+                    panic!("tables of each switch");
+                };
+                let pairs = part.iter().flatten().zip(whole.iter().flatten());
+                let missing = pairs.filter(|(part, whole)| part != whole).all(|(part, _)| *part == [15; 16]);
+                assert!(
+                    missing || !read.warnings.is_empty(),
+                    "cut off at byte {end}: ...{}",
+                    &text[end.saturating_sub(80)..end]
+                );
+                found += 1;
+            }
+        }
+    }
+    let host = |d: &&crate::fabric::Destination| d.host;
+    let members = graph.destinations().iter().filter(host);
+    let members =
+        members.map(|d| crate::multicast::Member { switch: d.switch, port: d.port, receives: true });
+    let group =
+        verify::multicast::Group { mlid: mad::types::MulticastLid::MIN, members: members.collect(), sl: 0 };
+    let groups = [group];
+    let planned = crate::multicast::plan(&graph, &groups, &routes, None).tables;
+    let text = mcfdbs::write(&mcfdbs::by_guid(&graph, &planned));
+    for end in 0..text.trim_end().len() {
+        match mcfdbs::read_for("t", &text[..end], &graph) {
+            Err(_) => refused += 1,
+            Ok(read) => {
+                let report = verify::multicast::check(&graph, &read, &groups, &routes);
+                assert!(
+                    !report.is_right(),
+                    "cut off at byte {end}: ...{}",
+                    &text[end.saturating_sub(80)..end]
+                );
+                found += 1;
+            }
+        }
+    }
+    assert!(refused > 1000 && found > 100, "{refused} refused, {found} found wrong");
+}
+
 /// Two hosts, a host and a switch, ranges by LMC: found in every format, with both names, LIDs and, where there are lines, both.
 #[test]
 fn a_lid_at_two_ports_is_found_in_every_format() {
