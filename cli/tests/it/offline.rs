@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::rsm::rsm;
+use crate::rsm::{Said, rsm};
 
 /// A net file of ours.
 fn net(name: &str) -> String {
@@ -99,6 +99,37 @@ fn an_engine_gives_the_same_exit_code_in_a_list() {
         let said = rsm(&["route", &torus, "--chain", "--engine", list]);
         let text = format!("rsm: --engine {list}: no_fallback stands at the end, after an engine");
         assert_eq!(said.refused(2), text);
+    }
+}
+
+/// Lanes that are just enough for unicast are enough for the multicast group of all hosts too.
+#[test]
+fn a_group_of_all_hosts_needs_no_lane_more() {
+    let folder = tempfile::tempdir().expect("folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("text").to_owned();
+    let torus = at("torus.net");
+    assert_eq!(rsm(&["generate", "torus", "5x5", "-o", &torus]).code, Some(0));
+    for engine in ["dfsssp", "lash", "torus-2qos", "nue"] {
+        let out = at(engine);
+        let with = |vls: &&str| rsm(&["route", &torus, "--engine", engine, "--data-vls", vls, "-o", &out]);
+        let enough = |said: &Said| said.code != Some(2);
+        let (vls, said) = ["1", "2", "3", "4", "5", "6", "7", "8"]
+            .iter()
+            .map(|vls| (*vls, with(vls)))
+            .find(|(_, said)| enough(said))
+            .expect("eight lanes are enough");
+        assert!(said.code == Some(0) && said.err.is_empty(), "{engine}: {said:?}");
+        let inside = |name: &str| format!("{out}/{name}");
+        let [topology, tables, multicast] = ["opensm-subnet.lst", "opensm.fdbs", "opensm.mcfdbs"].map(inside);
+        let args = ["verify", &topology, "--tables", &tables, "--multicast", &multicast, "--data-vls", vls];
+        let said = rsm(&args);
+        assert_eq!(said.code, Some(0), "{engine}: {said:?}");
+        assert!(
+            said.out.contains("\nmulticast: right: 1 groups, 625 of 625 pairs"),
+            "{engine}: {}",
+            said.out
+        );
+        assert!(said.out.contains("no credit loop with unicast"), "{engine}: {}", said.out);
     }
 }
 

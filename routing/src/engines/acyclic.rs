@@ -59,6 +59,22 @@ impl Acyclic {
         if self.insert_new(x, y) { Insert::Added } else { Insert::Refused }
     }
 
+    /// Adds edges if they all together close no cycle. False, and nothing changed but the order, if they do.
+    pub(crate) fn insert_all(&mut self, edges: &[(u32, u32)]) -> bool {
+        let mut added = Vec::new();
+        for (x, y) in edges {
+            match self.insert(*x, *y) {
+                Insert::Known => {}
+                Insert::Added => added.push((*x, *y)),
+                Insert::Refused => {
+                    added.into_iter().for_each(|(x, y)| self.remove(x, y));
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
     /// Adds an edge that is known not to be there, from `x` to `y`, if it closes no cycle. False, and nothing changed, if so.
     pub(crate) fn insert_new(&mut self, x: u32, y: u32) -> bool {
         if x == y || (self.place[x as usize] > self.place[y as usize] && !self.repair(x, y)) {

@@ -5,6 +5,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::testing::random_fabrics;
 use super::*;
+use crate::adaptive::groups;
 use crate::fabric::{Fabric, Node, PortRef, SwitchIndex, testing};
 use crate::routes::{PathSl, SlToVl};
 use crate::verify::{self, Options};
@@ -59,24 +60,41 @@ fn shuffled(fabric: &Fabric, random: &mut Pcg64Mcg) -> Fabric {
     other
 }
 
-/// The tables are those of the fabric, whatever the order of discovery and the number of threads.
+/// The tables are those of the fabric, whatever the order of discovery and the number of threads; so are the groups of adaptive
+/// routing.
 #[test]
 fn neither_order_of_discovery_nor_number_of_threads_shows() {
     let mut random = Pcg64Mcg::new(3);
-    let mut routed = BTreeSet::new();
+    let (mut routed, mut grouped) = (BTreeSet::new(), BTreeSet::new());
     let pools = [1, 3].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
+    let able = groups::Abilities { switches: None, group_cap: 5 };
     for (name, fabric) in fabrics() {
         let (one, other) = (SwitchGraph::new(&fabric), SwitchGraph::new(&shuffled(&fabric, &mut random)));
         for engine in names() {
             let route = by_name(engine).unwrap();
-            let first = pools[0].install(|| route.route(&one, &input(8)));
-            let second = pools[1].install(|| route.route(&other, &input(8)));
+            // What `file` takes.
+            let tables = (engine == "file").then(|| MinHop.route(&one, &input(8)).unwrap());
+            let input = RoutingInput { tables, ..input(8) };
+            let first = pools[0].install(|| route.route(&one, &input));
+            let second = pools[1].install(|| route.route(&other, &input));
             assert!(first == second, "{engine} on {name}");
             routed.extend(first.is_ok().then_some(engine));
+            let first = pools[0].install(|| groups::route(engine, &one, &input, &able));
+            let second = pools[1].install(|| groups::route(engine, &other, &input, &able));
+            match (first, second) {
+                (Ok((first, _)), Ok((second, _))) => {
+                    assert!(first.routes == second.routes && first.narrowed == second.narrowed);
+                    assert!(first.tables == second.tables, "groups of {engine} on {name}");
+                    grouped.insert(engine);
+                }
+                (first, second) => {
+                    assert_eq!(first.err(), second.err(), "groups of {engine} on {name}");
+                }
+            }
         }
     }
-    // `file` wants tables.
-    assert_eq!(routed.len(), names().count() - 1, "{routed:?}");
+    assert_eq!(routed.len(), names().count(), "{routed:?}");
+    assert_eq!(grouped, ["minhop", "updn", "dnup", "ftree", "dragonfly-plus"].into());
 }
 
 /// The highest VL that a packet can get.
@@ -188,7 +206,7 @@ fn engines_follow_the_lists_that_they_are_documented_for() {
         (
             "I/O nodes",
             &|graph, input| input.io_guids = hosts(graph).into_iter().step_by(2).collect(),
-            with(&["sssp", "dfsssp", "nue", "lash"], &[]),
+            with(&["sssp", "dfsssp", "nue"], &[]),
         ),
         (
             "roots",

@@ -7,8 +7,9 @@
 //! - LMC: the LIDs of one port take different neighbours where several are on shortest paths, and then different cables; when
 //!   that needs more VLs than there are, different cables only.
 //! - Refuses: when the links have fewer VLs than it needs (says how many).
-//! - Multicast: the first lane keeps room for a tree of all switches ([`super::escape`]), where the VLs suffice even so.
-//! - VLs: 1 on trees, few elsewhere. The paths are first spread over equal neighbours; if that needs more VLs than there are,
+//! - Multicast: the first lane keeps room for a tree of all switches ([`super::escape`]); where the VLs do not suffice even so,
+//!   a tree is grown in the last lane that has room when all pairs have theirs, if one has, and that lane is the first then.
+//! - VLs: 1 on trees, few elsewhere. The paths are first spread over equal neighbours, by both ends; if that needs more VLs than there are,
 //!   all take the neighbour behind the first port, which on regular cabling keeps to dimensions and needs fewer.
 //! - Cost: pairs of switches · hops, each with a short repair of a topological order ([`super::acyclic`]) in place of a new
 //!   search for cycles. Memory: dependencies for each lane, and two bytes for each pair of switches and each of up to 16
@@ -19,8 +20,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::acyclic::{Acyclic, Insert};
+use super::acyclic::Acyclic;
 use super::escape;
+use super::layers::swapped;
 use super::targets::Targets;
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
@@ -47,10 +49,13 @@ impl RoutingEngine for Lash {
             let paths = Paths::new(graph, &targets, spread, ways);
             // Room for multicast, if there are VLs enough.
             for reserved in [&turns[..], &[]] {
-                let layers = Layers::assign(graph, &paths, reserved);
+                let mut layers = Layers::assign(graph, &paths, reserved);
                 needed = needed.min(layers.count());
                 if layers.count() <= available {
-                    let spanning = (!reserved.is_empty()).then(|| Arc::clone(&parents));
+                    let spanning = match reserved {
+                        [] => layers.make_room(graph, &paths, &parents),
+                        _ => Some(Arc::clone(&parents)),
+                    };
                     return Ok(Routes { spanning, ..tables(graph, &targets, &paths, &layers) });
                 }
             }
@@ -95,8 +100,7 @@ impl Paths {
         let mut distance = vec![u16::MAX; count];
         let mut queue = Vec::with_capacity(count);
         for target in 0..count as u32 {
-            let place = if spread { targets.of(target).last().map_or(target, |t| t.rank) } else { 0 };
-            paths.search(target, place, &targets.divider, &mut distance, &mut queue);
+            paths.search(target, spread.then_some(targets), &mut distance, &mut queue);
         }
         paths
     }
@@ -110,11 +114,21 @@ impl Paths {
         self.channels(from).find(|channel| self.neighbours[*channel as usize] == to)
     }
 
+    /// Turns, pairs of arcs, as pairs of channels.
+    fn turns(&self, graph: &SwitchGraph, turns: &[(u32, u32)]) -> Vec<(u32, u32)> {
+        let channels = |(into, out): &(u32, u32)| {
+            let [middle, end] = [into, out].map(|arc| graph.all_arcs()[*arc as usize].to);
+            let back = graph.all_arcs()[*into as usize].in_port;
+            let start = graph.arcs(middle).iter().find(|arc| arc.out_port == back)?.to;
+            self.channel(start, middle).zip(self.channel(middle, end))
+        };
+        turns.iter().filter_map(channels).collect()
+    }
+
     fn search(
         &mut self,
         target: SwitchIndex,
-        rank: u32,
-        divider: &[u32],
+        spread: Option<&Targets>,
         distance: &mut [u16],
         queue: &mut Vec<SwitchIndex>,
     ) {
@@ -137,7 +151,13 @@ impl Paths {
             let nearer =
                 |c: &u32| distance[self.neighbours[*c as usize] as usize] + 1 == distance[*s as usize];
             let equal: Vec<u32> = self.channels(*s).filter(nearer).collect();
-            let first = rank / divider[*s as usize];
+            // By the target, as its ranks would be, and by the switch, as one that has hosts gets all of its traffic so.
+            let first = spread.map_or(0, |targets| {
+                let digit = |of: SwitchIndex| {
+                    targets.of(of).first().map_or(of, |own| own.rank) / targets.divider[*s as usize]
+                };
+                digit(target).wrapping_add(digit(*s))
+            });
             for way in 0..self.ways {
                 let choice = (first as usize + way) % equal.len().max(1);
                 let channel = equal.get(choice).map_or(NO_CHANNEL, |c| (c - self.offsets[*s as usize]) as u8);
@@ -184,18 +204,9 @@ impl Layers {
         let ends: Vec<SwitchIndex> = (0..count as u32).filter(|s| with_hosts[*s as usize]).collect();
         let mut layers =
             Self { lanes: vec![Acyclic::new(paths.neighbours.len())], of_pair: vec![0; paths.next.len()] };
-        for (into, out) in reserved {
-            let [middle, end] = [into, out].map(|arc| graph.all_arcs()[*arc as usize].to);
-            let start = graph
-                .arcs(middle)
-                .iter()
-                .find(|back| back.out_port == graph.all_arcs()[*into as usize].in_port);
-            let channels =
-                start.and_then(|start| paths.channel(start.to, middle)).zip(paths.channel(middle, end));
-            if let Some((before, after)) = channels {
-                // Turns of a tree close no cycle by themselves.
-                layers.lanes[0].insert(before, after);
-            }
+        for (before, after) in paths.turns(graph, reserved) {
+            // Turns of a tree close no cycle by themselves.
+            layers.lanes[0].insert(before, after);
         }
         let mut dependencies = Vec::new();
         for way in 0..paths.ways {
@@ -214,32 +225,32 @@ impl Layers {
     }
 
     fn place(&mut self, dependencies: &[(u32, u32)], channels: usize) -> u8 {
-        let mut added = Vec::new();
-        for (number, lane) in self.lanes.iter_mut().enumerate() {
-            added.clear();
-            let fits = dependencies.iter().all(|(x, y)| match lane.insert(*x, *y) {
-                Insert::Known => true,
-                Insert::Added => {
-                    added.push((*x, *y));
-                    true
-                }
-                Insert::Refused => false,
-            });
-            if fits {
-                return number as u8;
-            }
-            added.drain(..).for_each(|(x, y)| lane.remove(x, y));
+        if let Some(number) = self.lanes.iter_mut().position(|lane| lane.insert_all(dependencies)) {
+            return number as u8;
         }
         if self.lanes.len() >= usize::from(u8::MAX) {
             return u8::MAX - 1;
         }
         let mut lane = Acyclic::new(channels);
         // A single shortest path and its way back close no cycle: neither meets a channel twice.
-        for (x, y) in dependencies {
-            lane.insert(*x, *y);
-        }
+        lane.insert_all(dependencies);
         self.lanes.push(lane);
         self.lanes.len() as u8 - 1
+    }
+
+    /// Grows a tree of all switches in the last lane that has room for one; that lane and the first change their numbers. `None`
+    /// where no lane has room.
+    fn make_room(&mut self, graph: &SwitchGraph, paths: &Paths, parents: &[u32]) -> Option<Arc<[u32]>> {
+        let tries =
+            (0..self.lanes.len()).rev().flat_map(|lane| escape::roots(graph).map(move |root| (lane, root)));
+        let (roomy, tree) = { tries }.find_map(|(number, root)| {
+            let mut lane = self.lanes[number].clone();
+            let tree =
+                escape::grow(graph, parents, root, |turns| lane.insert_all(&paths.turns(graph, turns)))?;
+            Some((number, tree))
+        })?;
+        self.of_pair.iter_mut().for_each(|lane| *lane = swapped(*lane, roomy as u8));
+        Some(tree)
     }
 
     fn count(&self) -> u8 {
@@ -311,5 +322,16 @@ mod tests {
         let error = Lash.route(&graph, &RoutingInput { data_vls: 1, ..RoutingInput::default() }).unwrap_err();
         let RoutingError::NotEnoughVls { needed, available: 1, .. } = error else { panic!("{error}") };
         check_all(&Lash, &graph, &RoutingInput { data_vls: needed, ..RoutingInput::default() });
+    }
+
+    /// Leaves take different spines although they have the same number of hosts, as many as there are uplinks or a multiple.
+    #[test]
+    fn switches_of_a_tree_are_spread_over_its_roots() {
+        for (m, w) in [(&[6, 18][..], &[1, 6][..]), (&[4, 6, 5], &[1, 2, 3]), (&[4, 4, 4], &[1, 4, 4])] {
+            let graph = SwitchGraph::new(&crate::fabric::testing::fat_tree(m, w, 0));
+            let report = check_all(&Lash, &graph, &RoutingInput { data_vls: 1, ..RoutingInput::default() });
+            let (most, mean) = (f64::from(report.balance.max), report.balance.mean);
+            assert!(most <= 1.5 * mean, "{m:?}: {most} on the fullest link, {mean} in the mean");
+        }
     }
 }

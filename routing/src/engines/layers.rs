@@ -7,9 +7,12 @@
 //! passes of LIDs · switches for every lane.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::acyclic::Acyclic;
+use super::escape;
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::{LFT_BLOCK, LftMatrix, NO_PORT};
 
@@ -37,6 +40,39 @@ pub(super) fn layers(graph: &SwitchGraph, lfts: &LftMatrix, reserved: &[(u32, u3
         }
     }
     (lanes, MOST)
+}
+
+/// Grows a tree of all switches in the last of the `used` lanes that has room for one; that lane and the first change their
+/// numbers. `None` where no lane has room; `parents` as for [`escape::grow`].
+pub(super) fn make_room(
+    graph: &SwitchGraph,
+    lfts: &LftMatrix,
+    (lanes, used): (&mut LftMatrix, u8),
+    parents: &[u32],
+) -> Option<Arc<[u32]>> {
+    let paths = Paths::new(graph, lfts);
+    let (roomy, tree) = (0..used).rev().find_map(|number| {
+        let lane = paths.dependencies(&paths.count(lanes, number));
+        let tree = escape::roots(graph).find_map(|root| {
+            let mut lane = lane.clone();
+            escape::grow(graph, parents, root, |turns| lane.insert_all(turns))
+        })?;
+        Some((number, tree))
+    })?;
+    lanes.par_rows_mut().for_each(|row| {
+        let owned = row.iter_mut().zip(&paths.owner).filter(|(_, owner)| **owner != NONE);
+        owned.for_each(|(lane, _)| *lane = swapped(*lane, roomy));
+    });
+    Some(tree)
+}
+
+/// The number of a lane after the first one and another have changed theirs.
+pub(super) const fn swapped(lane: u8, other: u8) -> u8 {
+    match lane {
+        0 => other,
+        _ if lane == other => 0,
+        _ => lane,
+    }
 }
 
 /// Deals the paths of the fullest lanes over those between `used` and `available`; the lanes in use then. A part of paths
@@ -199,6 +235,19 @@ impl<'a> Paths<'a> {
             sum.iter_mut().zip(part).for_each(|(a, b)| *a += b);
         }
         sum
+    }
+
+    /// The dependencies of a lane without a cycle.
+    fn dependencies(&self, counts: &[u32]) -> Acyclic {
+        let mut lane = Acyclic::new(self.graph.all_arcs().len());
+        for arc in 0..self.graph.all_arcs().len() {
+            let next = self.graph.offsets()[self.to(arc as u32) as usize]..;
+            let there = &counts[self.base[arc] as usize..self.base[arc + 1] as usize];
+            for (next, _) in next.zip(there).filter(|(_, count)| **count > 0) {
+                lane.insert_new(arc as u32, next);
+            }
+        }
+        lane
     }
 
     fn any(&self, lanes: &LftMatrix, lane: u8) -> bool {

@@ -5,7 +5,8 @@
 //! - Guarantees: minimal hop counts; among shortest paths the one with the least load so far, load being the routes of
 //!   hosts. `sssp` is not free of credit loops. `dfsssp` is: paths that close a cycle of channels move to another VL, SL =
 //!   VL by (source switch, LID), see [`super::layers`].
-//! - Multicast: the first lane of `dfsssp` keeps room for a tree of all switches ([`super::escape`]), where the VLs suffice even so.
+//! - Multicast: the first lane of `dfsssp` keeps room for a tree of all switches ([`super::escape`]); where the VLs do not suffice
+//!   even so, a tree is grown in the last lane that has room when all paths have theirs, if one has, and that lane is the first then.
 //! - LMC: from each switch, the paths of the LIDs of one port share as few links and switches as shortest paths allow, LID after
 //!   LID.
 //! - Refuses: `dfsssp` when the links have fewer VLs than it needs (says how many).
@@ -17,7 +18,7 @@
 
 use super::apart::Siblings;
 use super::escape;
-use super::layers::{layers, use_spare};
+use super::layers::{layers, make_room, use_spare};
 use super::targets::one_by_one;
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{Destination, SwitchGraph, SwitchIndex};
@@ -54,13 +55,14 @@ impl RoutingEngine for DfSssp {
         let available = input.vls();
         let parents = escape::parents(graph);
         let (mut sl, mut needed) = layers(graph, &routes.lfts, &escape::turns(graph, &parents));
-        if needed > available {
-            (sl, needed) = layers(graph, &routes.lfts, &[]);
-        } else {
+        if needed <= available {
             routes.spanning = Some(parents);
-        }
-        if needed > available {
-            return Err(RoutingError::NotEnoughVls { engine: "dfsssp", needed, available });
+        } else {
+            (sl, needed) = layers(graph, &routes.lfts, &[]);
+            if needed > available {
+                return Err(RoutingError::NotEnoughVls { engine: "dfsssp", needed, available });
+            }
+            routes.spanning = make_room(graph, &routes.lfts, (&mut sl, needed), &parents);
         }
         routes.vls = use_spare(graph, &mut sl, needed, available);
         routes.sl = if routes.vls == 1 { PathSl::Default } else { PathSl::BySourceSwitch(sl) };

@@ -151,6 +151,40 @@ fn every_group_on_a_torus_has_a_tree_that_goes_with_unicast() {
     assert_eq!(planned, 5 * 2 * 6 * 6);
 }
 
+/// With no more lanes than the engine needs for unicast, all groups have trees too: where no lane kept room for one beforehand, one
+/// grows among what the paths left free, in the lane that becomes the first.
+#[test]
+fn with_no_lane_to_spare_every_group_has_a_tree() {
+    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(8);
+    println!("SEED={seed}");
+    let mut random = Pcg64Mcg::new(seed);
+    let mut grown = 0;
+    let tori = [vec![5], vec![5, 5], vec![4, 4], vec![5, 6], vec![3, 3, 3], vec![4, 5, 3]];
+    let fabrics = tori.iter().map(|dims| (format!("torus {dims:?}"), testing::torus(dims, 1, 0)));
+    for (name, fabric) in fabrics.chain(random_fabrics()).collect::<Vec<_>>() {
+        let graph = SwitchGraph::new(&fabric);
+        let beforehand = crate::engines::upper_arcs(&graph, &crate::engines::joined_order(&graph));
+        for engine in ["dfsssp", "lash"] {
+            let engine = by_name(engine).unwrap();
+            let route =
+                |vls| engine.route(&graph, &RoutingInput { data_vls: vls, ..RoutingInput::default() });
+            let (least, routes) = (1..=15).find_map(|vls| Some((vls, route(vls).ok()?))).unwrap();
+            let name = format!("{} on {name} with {least} VLs", routes.engine);
+            let unicast = verify::check(&graph, &routes, Options { data_vls: least, ..Options::default() });
+            assert!(unicast.is_right(), "{name}: {unicast}");
+            assert!(routes.spanning.is_some(), "{name}: no room");
+            grown += usize::from(routes.spanning.as_deref() != Some(&beforehand[..]));
+            let groups = groups(&graph, &mut random);
+            let found = plan(&graph, &groups, &routes, None);
+            assert!(found.loops.is_empty(), "{name}: {:?}", found.loops);
+            let report = multicast::check(&graph, &found.tables, &groups, &routes);
+            assert!(report.is_right(), "{name}: {report}");
+        }
+    }
+    println!("{grown} trees were grown afterwards");
+    assert!(grown >= 5, "{grown}");
+}
+
 /// What the verifier kept of the unicast tables gives the same trees as a walk of them.
 #[test]
 fn a_proof_at_hand_changes_nothing() {
