@@ -8,14 +8,15 @@
 //! there are LIDs, the result is a set of trees without a common link (Edmonds 1973, for graphs without cycles).
 //!
 //! Nothing is done for ports with one LID. Cost: for each leaf a pass over the links, for each of its LIDs one walk from each
-//! switch, and where paths have to share, one for each choice.
+//! switch, and where paths have to share, one for each choice. After links were lost that is done for the leaves and switches only
+//! from which some way begins with other choices, or was dealt otherwise, somewhere ([`set_apart_again`]).
 
 use rayon::prelude::*;
 
 use super::fill::Narrow;
 use super::next_hops::{NextHops, TARGETS};
 use super::targets::{Target, Targets};
-use crate::fabric::{SwitchGraph, SwitchIndex};
+use crate::fabric::{LinkChange, SwitchGraph, SwitchIndex};
 use crate::routes::LftMatrix;
 
 /// What a shared link counts beside a shared switch: more than any path has switches.
@@ -35,9 +36,7 @@ pub(super) fn set_apart(
     narrow: Narrow<'_>,
     lfts: &mut LftMatrix,
 ) {
-    let with_several =
-        (0..graph.switch_count() as SwitchIndex).filter(|t| targets.of(*t).iter().any(|end| end.lids > 1));
-    let leaves: Vec<SwitchIndex> = with_several.collect();
+    let leaves = with_several(graph, targets);
     if leaves.is_empty() {
         return;
     }
@@ -47,12 +46,105 @@ pub(super) fn set_apart(
         .par_iter()
         .map_init(
             || Columns::new(graph, &links),
-            |columns, leaf| columns.changes(*leaf, targets, (hops, narrow), dealt),
+            |columns, leaf| columns.changes(*leaf, targets, (hops, narrow), (dealt, None)),
         )
         .collect();
     for (s, lid, port) in changed.into_iter().flatten() {
         lfts.row_mut(s)[usize::from(lid)] = port;
     }
+}
+
+/// Switches with ports that have several LIDs.
+fn with_several(graph: &SwitchGraph, targets: &Targets) -> Vec<SwitchIndex> {
+    let several = |t: &SwitchIndex| targets.of(*t).iter().any(|end| end.lids > 1);
+    (0..graph.switch_count() as SwitchIndex).filter(several).collect()
+}
+
+/// Tables of the same switches and end ports with other links between switches, and what they were made from.
+#[derive(Clone, Copy)]
+pub(super) struct Before<'a> {
+    pub links: &'a LinkChange,
+    pub hops: &'a NextHops,
+    /// The tables as dealt, and as set apart.
+    pub dealt: &'a LftMatrix,
+    pub apart: &'a LftMatrix,
+}
+
+/// What [`set_apart`] makes of `dealt` where all choices stand, from what it made before. Each LID is one port's.
+///
+/// What a switch chooses for the LIDs of a port depends on its choices, on what was dealt to it, and on what the switches choose to
+/// which these lead; and on the same for other ports of the leaf. Where none of it differs, nothing does.
+pub(super) fn set_apart_again(
+    graph: &SwitchGraph,
+    targets: &Targets,
+    hops: &NextHops,
+    dealt: &LftMatrix,
+    before: Before<'_>,
+) -> LftMatrix {
+    let leaves = with_several(graph, targets);
+    if leaves.is_empty() {
+        return dealt.clone();
+    }
+    let mut lfts = before.apart.clone();
+    let redealt: Vec<SwitchIndex> =
+        (0..graph.switch_count() as SwitchIndex).filter(|s| !dealt.shares_row(*s, before.dealt)).collect();
+    for s in &redealt {
+        let pairs = dealt.row(*s).iter().zip(before.dealt.row(*s)).enumerate();
+        let differing: Vec<(usize, u8)> =
+            pairs.filter(|(_, (new, old))| new != old).map(|(lid, (new, _))| (lid, *new)).collect();
+        if !differing.is_empty() {
+            let row = lfts.row_mut(*s);
+            differing.into_iter().for_each(|(lid, port)| row[lid] = port);
+        }
+    }
+    let rechosen = rechosen(graph, hops, before);
+    let links = Links::new(graph);
+    let base = &lfts;
+    let changed: Vec<Vec<Entry>> = leaves
+        .par_iter()
+        .map_init(
+            || Columns::new(graph, &links),
+            |columns, leaf| {
+                let (block, bit) = (*leaf as usize / TARGETS, *leaf as usize % TARGETS);
+                let chooses =
+                    rechosen[block].iter().filter(|(_, bits)| bits >> bit & 1 == 1).map(|(s, _)| *s);
+                let is_redealt = |s: &SwitchIndex| {
+                    targets.of(*leaf).iter().any(|end| {
+                        let lids = usize::from(end.lid)..usize::from(end.lid) + usize::from(end.lids);
+                        end.lids > 1 && dealt.row(*s)[lids.clone()] != before.dealt.row(*s)[lids]
+                    })
+                };
+                let seeds: Vec<SwitchIndex> =
+                    chooses.chain(redealt.iter().copied().filter(is_redealt)).collect();
+                if seeds.is_empty() {
+                    return Vec::new();
+                }
+                columns.changes(*leaf, targets, (hops, &|_, _| ()), (dealt, Some((base, &seeds))))
+            },
+        )
+        .collect();
+    for (s, lid, port) in changed.into_iter().flatten() {
+        lfts.row_mut(s)[usize::from(lid)] = port;
+    }
+    lfts
+}
+
+/// For each block of targets the switches that have other choices than before, with the targets.
+fn rechosen(graph: &SwitchGraph, hops: &NextHops, before: Before<'_>) -> Vec<Vec<(SwitchIndex, u64)>> {
+    let of_switch = |block: usize, s: SwitchIndex| {
+        let kept = before.links.arcs_of(s).fold(0, |bits, arc| {
+            let old = before.links.old_arc[arc];
+            let old = if old == u32::MAX { 0 } else { before.hops.mask(block, old as usize) };
+            bits | (hops.mask(block, arc) ^ old)
+        });
+        let lost = before.links.lost.iter().filter(|(of, _)| *of == s);
+        lost.fold(kept, |bits, (_, old)| bits | before.hops.mask(block, *old as usize))
+    };
+    let count = graph.switch_count() as SwitchIndex;
+    let blocks = (0..hops.blocks()).into_par_iter();
+    blocks
+        .map(|block| (0..count).map(|s| (s, of_switch(block, s))).filter(|(_, bits)| *bits != 0).collect())
+        .collect()
 }
 
 /// The arcs of a graph by number: where each comes from and leads to, and which comes back.
@@ -87,8 +179,13 @@ struct Columns<'g> {
     is_choice: Vec<bool>,
     /// Switches, each after all to which its choices lead.
     order: Vec<SwitchIndex>,
+    /// Switches whose choice may be another than before.
+    open: Vec<bool>,
     paths: Paths<'g>,
 }
+
+/// Tables as they are so far, and the switches that choose or are dealt otherwise than when they were made; none: all.
+type Kept<'a> = Option<(&'a LftMatrix, &'a [SwitchIndex])>;
 
 impl<'g> Columns<'g> {
     fn new(graph: &'g SwitchGraph, links: &'g Links) -> Self {
@@ -99,24 +196,29 @@ impl<'g> Columns<'g> {
             choices: Vec::new(),
             is_choice: vec![false; graph.all_arcs().len()],
             order: Vec::new(),
+            open: vec![true; graph.switch_count()],
             paths: Paths::new(graph.switch_count(), &links.to),
         }
     }
 
-    /// The entries that have to be others than `dealt` for the ports on `leaf`.
+    /// The entries that have to be others than `dealt`, or than what is kept, for the ports on `leaf`.
     fn changes(
         &mut self,
         leaf: SwitchIndex,
         targets: &Targets,
         (hops, narrow): (&NextHops, Narrow<'_>),
-        dealt: &LftMatrix,
+        (dealt, kept): (&LftMatrix, Kept<'_>),
     ) -> Vec<Entry> {
         self.find_choices(leaf, hops, narrow);
         self.sort(leaf);
+        if let Some((_, seeds)) = kept {
+            self.spread_from(leaf, seeds);
+        }
         self.paths.begin(leaf);
+        let tables = (dealt, kept.map_or(dealt, |(tables, _)| tables));
         let mut changes = Vec::new();
         for end in targets.of(leaf).iter().filter(|end| end.lids > 1) {
-            self.of_port(end, dealt, &mut changes);
+            self.of_port(end, tables, &mut changes);
         }
         changes
     }
@@ -172,9 +274,22 @@ impl<'g> Columns<'g> {
         self.order.remove(0);
     }
 
-    fn of_port(&mut self, end: &Target, dealt: &LftMatrix, changes: &mut Vec<Entry>) {
+    /// Opens `seeds`, and all switches with a choice that leads to one that is open.
+    fn spread_from(&mut self, leaf: SwitchIndex, seeds: &[SwitchIndex]) {
+        self.open.fill(false);
+        seeds.iter().for_each(|s| self.open[*s as usize] = true);
+        self.open[leaf as usize] = false;
+        for s in &self.order {
+            let choices = self.offsets[*s as usize] as usize..self.offsets[*s as usize + 1] as usize;
+            let mut leads_to = self.choices[choices].iter().map(|arc| self.links.to[*arc as usize]);
+            self.open[*s as usize] |= leads_to.any(|to| self.open[to as usize]);
+        }
+    }
+
+    fn of_port(&mut self, end: &Target, (dealt, so_far): (&LftMatrix, &LftMatrix), changes: &mut Vec<Entry>) {
         let (first, ways) = (usize::from(end.lid), usize::from(end.lids));
         let row = |s: SwitchIndex| &dealt.row(s)[first..first + ways];
+        let now = |s: SwitchIndex| &so_far.row(s)[first..first + ways];
         let choices = |s: SwitchIndex| {
             &self.choices[self.offsets[s as usize] as usize..self.offsets[s as usize + 1] as usize]
         };
@@ -188,9 +303,13 @@ impl<'g> Columns<'g> {
         self.paths.ways(ways);
         for s in &self.order {
             let by_port = &self.links.by_port[*s as usize];
-            let as_dealt = row(*s).iter().map(|port| by_port[usize::from(*port)]);
-            self.paths.choose(*s, choices(*s), as_dealt);
-            for ((way, port), lid) in row(*s).iter().enumerate().zip(end.lid..) {
+            let link = |port: &u8| by_port[usize::from(*port)];
+            if !self.open[*s as usize] {
+                self.paths.take(*s, now(*s).iter().map(link));
+                continue;
+            }
+            self.paths.choose(*s, choices(*s), row(*s).iter().map(link));
+            for ((way, port), lid) in now(*s).iter().enumerate().zip(end.lid..) {
                 let chosen = self.graph.all_arcs()[self.paths.next(way, *s) as usize].out_port;
                 if chosen != *port {
                     changes.push((*s, lid, chosen));
@@ -245,6 +364,13 @@ impl<'g> Paths<'g> {
     /// The link that `s` takes.
     pub(super) fn next(&self, way: usize, s: SwitchIndex) -> u32 {
         self.next[way * self.switches + s as usize]
+    }
+
+    /// Takes the first link of each way from `s` as it is.
+    fn take(&mut self, s: SwitchIndex, links: impl IntoIterator<Item = u32>) {
+        for (way, link) in links.into_iter().enumerate() {
+            self.next[way * self.switches + s as usize] = link;
+        }
     }
 
     /// Chooses the first link of each way from `s` among `choices`, by which the switches gone through before are reached;

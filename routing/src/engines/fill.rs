@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::apart::set_apart;
+use super::apart::{Before, set_apart, set_apart_again};
 use super::deal::places;
 use super::next_hops::{NextHops, RowChoices, TARGETS};
 use super::patterns::Patterns;
@@ -50,6 +50,16 @@ impl Basis {
     /// Sets the paths to ports with several LIDs apart.
     pub(super) fn set_apart(&self, graph: &SwitchGraph, lfts: &mut LftMatrix) {
         set_apart(graph, &self.targets, &self.hops, KEEP_ALL, lfts);
+    }
+
+    /// The same for tables as dealt, from what it came to before.
+    pub(super) fn set_apart_again(
+        &self,
+        graph: &SwitchGraph,
+        dealt: &LftMatrix,
+        before: Before<'_>,
+    ) -> LftMatrix {
+        set_apart_again(graph, &self.targets, &self.hops, dealt, before)
     }
 }
 

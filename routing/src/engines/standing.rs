@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::apart::Before;
 use super::fill::{Basis, refill};
 use super::next_hops::Earlier;
 use super::{NO_FALLBACK, RoutingError, RoutingInput, by_name, ftree, minhop, updn};
@@ -77,7 +78,7 @@ fn route(
 ) -> Result<(Routes, Option<Standing>), RoutingError> {
     let engine = by_name(name)?;
     let Some(make) = maker(engine.name()) else { return Ok((engine.route(graph, input)?, None)) };
-    let same = standing.filter(|standing| standing.engine == engine.name());
+    let same = standing.filter(|standing| standing.engine == engine.name() && lids_are_unique(graph));
     let links = same.and_then(|standing| Some((standing, LinkChange::between(&standing.graph, graph)?)));
     let earlier = links.as_ref().map(|(standing, links)| Earlier { hops: &standing.basis.hops, links });
     let basis = make(graph, input, earlier)?;
@@ -91,9 +92,13 @@ fn route(
         None => basis.dealt(engine.name(), graph),
     };
     let dealt = routes.lfts.clone();
-    basis.set_apart(graph, &mut routes.lfts);
-    if let Some((standing, _)) = &links {
+    if let Some((standing, links)) = &links {
+        let hops = &standing.basis.hops;
+        let before = Before { links, hops, dealt: &standing.dealt, apart: &standing.lfts };
+        routes.lfts = basis.set_apart_again(graph, &dealt, before);
         routes.lfts.share_equal_rows(&standing.lfts);
+    } else {
+        basis.set_apart(graph, &mut routes.lfts);
     }
     let standing = Standing {
         engine: engine.name(),
@@ -105,6 +110,13 @@ fn route(
     Ok((routes, Some(standing)))
 }
 
+/// Whether no two ports have a LID in common: else whose entry stands in a table depends on the order in which they are filled in.
+fn lids_are_unique(graph: &SwitchGraph) -> bool {
+    let mut owned = vec![false; usize::from(graph.top_lid()) + 1];
+    let mut lids = graph.destinations().iter().flat_map(|d| d.lids());
+    lids.all(|lid| owned.get_mut(usize::from(lid)).is_some_and(|owned| !std::mem::replace(owned, true)))
+}
+
 #[cfg(test)]
 mod tests {
     use rand::seq::IndexedRandom;
@@ -112,7 +124,24 @@ mod tests {
 
     use super::*;
     use crate::engines::testing::random_fabrics;
-    use crate::fabric::{Fabric, Link};
+    use crate::fabric::{Fabric, Link, testing};
+
+    /// Fabrics whose ports have four LIDs; in the last two ports hold the same.
+    fn with_several_lids() -> Vec<(String, Fabric)> {
+        let tree = testing::fat_tree(&[3, 4, 3], &[1, 3, 2], 2);
+        let mut twice = tree.clone();
+        let hosts: Vec<_> = tree.nodes().filter(|(_, n)| !n.is_switch()).map(|(id, _)| id).collect();
+        let one = mad::types::PortNum(1);
+        let lid = tree.node(hosts[4]).port(one).unwrap().lid;
+        twice.node_mut(hosts[20]).port_mut(one).unwrap().lid = lid;
+        let named = |name: &str, fabric| (name.to_owned(), fabric);
+        vec![
+            named("tree of three levels, LMC 2", tree),
+            named("narrow tree, LMC 2", testing::fat_tree(&[2, 6], &[1, 3], 2)),
+            named("torus, LMC 2", testing::torus(&[4, 5], 2, 2)),
+            named("LIDs twice", twice),
+        ]
+    }
 
     /// Cables go one after another and come back; the tables are those from nothing after each step.
     #[test]
@@ -121,7 +150,7 @@ mod tests {
         println!("SEED={seed}");
         let mut random = Pcg64Mcg::new(seed);
         let mut kept_rows = 0;
-        for (name, whole) in random_fabrics() {
+        for (name, whole) in random_fabrics().into_iter().chain(with_several_lids()) {
             for engine in ["minhop", "updn", "dnup", "ftree"] {
                 let mut fabrics: Vec<Fabric> = vec![whole.clone()];
                 for _ in 0..3 {
