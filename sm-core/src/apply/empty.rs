@@ -9,7 +9,7 @@
 //! Cost: a Get for each such block, and a Set where it was right to ask; nothing where all reads were answered, nor where no other
 //! switch's entries for these LIDs change and no link between switches comes up.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use mad::wire::smp::LinearForwardingTable;
 use routing::routes::{LFT_BLOCK, NO_PORT};
@@ -39,9 +39,14 @@ pub(super) fn unknown_jobs(apply: &Apply) -> Vec<Job> {
         return Vec::new();
     }
     let raises = apply.plan.ports.iter().any(|plan| is_to_rise(apply, plan));
-    let changing: BTreeSet<(u32, u16)> = due_blocks(apply, |facts| !facts.idle).collect();
+    // By block: the first and the last switch where it changes.
+    let mut changing: BTreeMap<u16, (u32, u32)> = BTreeMap::new();
+    for (switch, block) in due_blocks(apply, |facts| !facts.idle) {
+        let (first, last) = changing.entry(block).or_insert((switch, switch));
+        (*first, *last) = (switch.min(*first), switch.max(*last));
+    }
     let changes_beside = |(switch, block): &(u32, u16)| {
-        changing.iter().any(|(other, changed)| other != switch && changed == block)
+        changing.get(block).is_some_and(|(first, last)| first != switch || last != switch)
     };
     let due = unknown.into_iter().filter(|place| raises || changes_beside(place));
     due.map(|(switch, block)| Job::Unknown { switch, block, empty: false }).collect()
