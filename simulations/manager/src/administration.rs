@@ -8,6 +8,7 @@ use mad::types::Timestamp;
 use mad::wire::smp::Notice;
 use simulations::world::Registration;
 use sm_core::sa::{Server, ServerConfig, Wish};
+use sm_core::sm::Told;
 use sm_core::snapshot::Snapshot;
 use sm_core::store::{Change, Entries, Epoch};
 
@@ -24,6 +25,8 @@ pub(crate) struct Administration {
     picture: Option<Arc<Snapshot>>,
     /// Registrations to go on with from the next picture on.
     restored: Option<Entries>,
+    /// Who was told to register anew.
+    reregistered: Option<Arc<Told>>,
     /// Generations of the groups and of the alias GUIDs that the state machine was told.
     told: (u64, u64),
     next_tell: Timestamp,
@@ -35,6 +38,7 @@ impl Administration {
             server: Server::new(ServerConfig::default()),
             picture: None,
             restored: Some(restored),
+            reregistered: None,
             told: (0, 0),
             next_tell: Timestamp::ZERO,
         }
@@ -46,6 +50,18 @@ impl Administration {
         }
         self.server.set_snapshot(&picture, now);
         self.picture = Some(picture);
+        self.doubt(now);
+    }
+
+    pub(crate) fn note_told(&mut self, told: Arc<Told>, now: Timestamp) {
+        self.reregistered = Some(told);
+        self.doubt(now);
+    }
+
+    fn doubt(&mut self, now: Timestamp) {
+        if let Some(told) = self.reregistered.as_ref().filter(|_| self.picture.is_some()) {
+            self.server.note_told(told, now);
+        }
     }
 
     pub(crate) fn withdraw(&mut self) {

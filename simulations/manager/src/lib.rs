@@ -123,6 +123,7 @@ impl Manager {
             Action::SaveServed(ports) => {
                 self.state.replace(Kind::Served, &typed::served_entries(&ports), now)
             }
+            Action::Told(told) => self.administration.note_told(told, now),
             Action::AnotherFabric => {
                 self.state.set_aside();
                 self.administration.restore(Entries::new(), now);

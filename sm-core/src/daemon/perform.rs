@@ -16,7 +16,7 @@ use super::walk::errno;
 use super::{DaemonError, Hooks};
 use crate::plan::PlanInput;
 use crate::replication::CopyState;
-use crate::sm::{Action, Event, Report, SaBacklog, Sm};
+use crate::sm::{Action, Event, Report, SaBacklog, Sm, Told};
 use crate::snapshot::Snapshot;
 use crate::store::Entries;
 
@@ -31,6 +31,8 @@ pub(super) struct Standing {
     queued: AtomicUsize,
     /// When nothing did last, in nanoseconds from the start.
     idle_at: AtomicU64,
+    /// Who has been told to register anew.
+    pub(super) told: ArcSwapOption<Told>,
 }
 
 impl Standing {
@@ -109,6 +111,7 @@ impl Performer<'_> {
                 Action::SaveQuirks(quirks) => self.keeper.keep(Job::NotKept(quirks)),
                 Action::SaveKeys(keys) => self.keeper.keep(Job::Keys(keys)),
                 Action::SaveServed(ports) => self.keeper.keep(Job::Served(ports)),
+                Action::Told(told) => self.standing.told.store(Some(told)),
                 Action::AnotherFabric => {
                     self.keeper.keep(Job::AnotherFabric);
                     self.restore(Entries::new());

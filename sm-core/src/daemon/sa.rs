@@ -347,8 +347,13 @@ impl Desk {
     /// The picture to answer from, with the registrations that were kept for it taken over.
     fn picture(&self, server: &mut Server) -> Option<Arc<Snapshot>> {
         let snapshot = self.snapshot.load_full()?;
+        // Read before: registrations that it is about are sent first.
+        let told = self.channels.standing.told.load_full();
         for entries in self.channels.restores.try_iter() {
             server.restore(&entries, self.channels.epoch, self.now());
+        }
+        if let Some(told) = told {
+            server.note_told(&told, self.now());
         }
         Some(snapshot)
     }

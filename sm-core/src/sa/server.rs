@@ -23,6 +23,7 @@ use super::registry::{AliasEvent, GroupEvent, Registry};
 use super::reports::Reports;
 use super::transfers::Transfers;
 use crate::multicast::MulticastDemand;
+use crate::sm::Told;
 use crate::snapshot::{EndPort, Snapshot};
 use crate::store::{Change, Entries, Epoch};
 
@@ -201,6 +202,12 @@ impl Server {
             self.settle_partitions(&snapshot);
         }
         refused
+    }
+
+    /// Takes note of who was told to register anew: of memberships that nobody can vouch for those end that such a port does not
+    /// confirm in time.
+    pub fn note_told(&mut self, told: &Told, now: Timestamp) {
+        self.registry.groups.note_told(told, now);
     }
 
     /// Answers from this picture from now on. Ports that came or went are reported to subscribers.

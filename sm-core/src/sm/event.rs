@@ -9,6 +9,7 @@ use mad::types::Guid;
 use mad::wire::smp::Notice;
 
 use super::report::Report;
+use super::tell::Told;
 use crate::aliases::AliasTable;
 use crate::apply::Quirks;
 use crate::keys::KeyMemory;
@@ -91,6 +92,8 @@ pub enum Action {
     SaveKeys(Arc<KeyMemory>),
     /// Remember whose registrations are all in what is kept.
     SaveServed(Arc<BTreeSet<Guid>>),
+    /// Who has been told to register anew; to whoever keeps registrations.
+    Told(Arc<Told>),
     /// What was remembered is of another fabric: set it aside, registrations too. Comes before the first picture.
     AnotherFabric,
     /// A trap came; whoever subscribed is to be told.

@@ -54,6 +54,7 @@ impl Sm {
         self.memory_is_doubtful = false;
         self.memory_is_outdated = false;
         self.tell.resume(restored.served);
+        self.save_served(true);
         self.ground.quirks = restored.quirks;
         self.keys_mut().add(&restored.keys);
         if let Phase::Sweeping(sweep) = &mut self.phase {

@@ -66,6 +66,7 @@ use role::{Confirmation, Others};
 use rounds::Round;
 use strays::Strays;
 use tell::Tell;
+pub use tell::Told;
 use watch::Watch;
 use wishes::Wishes;
 

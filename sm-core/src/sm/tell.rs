@@ -26,6 +26,15 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Sets without confirmation after which a port is left alone until the end of the next round.
 const TRIES: u32 = 3;
 
+/// Who has been told to register anew, and has confirmed it, since it was last unknown what ports had registered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// How often that was unknown so far. Each time what the SA holds may lack something, and may hold what a port has left since.
+    pub doubts: u32,
+    /// The ports, by PortGUID.
+    pub ports: BTreeSet<Guid>,
+}
+
 /// Ports that have to be told, and whom the SA serves.
 #[derive(Debug, Default)]
 pub(super) struct Tell {
@@ -43,6 +52,9 @@ pub(super) struct Tell {
     era: u32,
     /// `served` is what was restored at the start, and no fabric was seen since that could belie it.
     restored: bool,
+    told: Told,
+    /// `told` was not passed on yet as it is now.
+    told_is_new: bool,
 }
 
 impl Tell {
@@ -55,6 +67,8 @@ impl Tell {
     pub(super) fn resume(&mut self, served: Option<BTreeSet<Guid>>) {
         (self.served, self.restored) = (served, false);
         self.era = self.era.wrapping_add(1);
+        self.told.ports.clear();
+        self.told_is_new = true;
     }
 
     /// Which registrations the SA goes on with.
@@ -88,7 +102,9 @@ impl Tell {
         self.waiting.retain(|(guid, _)| !ports.contains(guid));
     }
 
+    /// A port has confirmed that it was told.
     fn note_served(&mut self, guid: Guid) {
+        self.told_is_new |= self.told.ports.insert(guid);
         if let Some(served) = &mut self.served {
             self.is_new |= served.insert(guid);
         }
@@ -101,8 +117,9 @@ impl Tell {
 
     /// Nobody is told any more; who takes over tells whom it has to.
     pub(super) fn stand_by(&mut self) {
-        *self =
-            Self { next: self.next, backlog: self.backlog, era: self.era.wrapping_add(1), ..Self::default() };
+        let told = Told { doubts: self.told.doubts, ..Told::default() };
+        let (era, next, backlog) = (self.era.wrapping_add(1), self.next, self.backlog);
+        *self = Self { next, backlog, era, told, ..Self::default() };
     }
 
     pub(super) const fn note_backlog(&mut self, backlog: SaBacklog) {
@@ -145,6 +162,13 @@ impl Tell {
         self.is_new &= !due;
         self.served.clone().filter(|_| due).map(Arc::new)
     }
+
+    /// Who has been told, when there is news of it; while many are told, only at the end of a round.
+    fn take_told(&mut self, round_ends: bool) -> Option<Arc<Told>> {
+        let due = self.told_is_new && (round_ends || self.queued.is_empty());
+        self.told_is_new &= !due;
+        due.then(|| Arc::new(self.told.clone()))
+    }
 }
 
 fn end_ports(observed: &Observed) -> impl Iterator<Item = &Port> {
@@ -156,12 +180,16 @@ impl Sm {
     pub(super) fn serve_nobody(&mut self) {
         self.tell.resume(Some(BTreeSet::new()));
         self.tell.is_new = true;
+        self.tell.told.doubts = self.tell.told.doubts.wrapping_add(1);
         self.save_served(true);
     }
 
-    fn save_served(&mut self, round_ends: bool) {
+    pub(super) fn save_served(&mut self, round_ends: bool) {
         if let Some(served) = self.tell.take_new(round_ends) {
             self.actions.push_back(Action::SaveServed(served));
+        }
+        if let Some(told) = self.tell.take_told(round_ends) {
+            self.actions.push_back(Action::Told(told));
         }
     }
 

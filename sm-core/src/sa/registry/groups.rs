@@ -7,12 +7,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mad::types::{Gid, Guid, Mtu, MulticastLid, PKey, QKey, Rate};
+use mad::types::{Gid, Guid, Mtu, MulticastLid, PKey, QKey, Rate, Timestamp};
 use mad::wire::Status;
 use mad::wire::sa::JoinState;
 
+use super::doubted::Doubted;
 use crate::multicast::{DemandedGroup, MulticastDemand};
 use crate::sa::selector::Bound;
+use crate::sm::Told;
 use crate::snapshot::{EndPort, Snapshot};
 
 /// Part of a port in a group.
@@ -139,6 +141,9 @@ pub struct Groups {
     made: u32,
     /// Groups, and members of them, that changed since they were last taken for the store.
     changed: BTreeSet<(Gid, Option<Guid>)>,
+    /// [`Told::doubts`] as it was last heard.
+    doubts: u32,
+    doubted: Doubted,
 }
 
 impl Groups {
@@ -246,6 +251,7 @@ impl Groups {
         member.join_state.0 |= request.join_state.0;
         member.proxy &= joined.proxy;
         let membership = *member;
+        self.doubted.confirm((mgid, guid), request.join_state, membership.join_state);
         if before != membership || before == joined {
             self.generation += 1;
             self.changed.insert((mgid, Some(guid)));
@@ -298,6 +304,39 @@ impl Groups {
         }
     }
 
+    /// The memberships of ports that are not `vouched` for may have ended unseen.
+    pub(super) fn doubt(&mut self, vouched: impl Fn(Guid) -> bool) {
+        for group in self.by_mgid.values() {
+            // Whoever joined others is not the one that is told.
+            let own = group.members.iter().filter(|(_, member)| !member.proxy && !vouched(member.port));
+            own.for_each(|(guid, member)| self.doubted.add((group.mgid, *guid), member.port));
+        }
+    }
+
+    /// Takes note of who was told to register anew.
+    pub(in crate::sa) fn note_told(&mut self, told: &Told, now: Timestamp) {
+        if std::mem::replace(&mut self.doubts, told.doubts) != told.doubts {
+            self.doubt(|_| false);
+        }
+        self.doubted.told(&told.ports, now);
+    }
+
+    /// Ends, as by a leave, what ports have not confirmed in time.
+    pub(super) fn end_doubts(&mut self, now: Timestamp) {
+        for ((mgid, guid), confirmed) in self.doubted.take_due(now) {
+            let member = self.by_mgid.get(&mgid).and_then(|group| group.members.get(&guid)).copied();
+            if let Some(member) = member {
+                let left = Membership { join_state: JoinState(member.join_state.0 & confirmed.0), ..member };
+                self.set_membership(mgid, guid, left);
+            }
+        }
+    }
+
+    /// When [`Groups::end_doubts`] has something to do.
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        self.doubted.deadline()
+    }
+
     /// Whether a GUID is a member of any group.
     pub fn has_member(&self, guid: Guid) -> bool {
         self.by_mgid.values().any(|group| group.members.contains_key(&guid))
@@ -309,6 +348,7 @@ impl Groups {
         let was_alive = group.is_alive();
         if left.join_state.is_empty() {
             group.members.remove(&guid);
+            self.doubted.remove((mgid, guid));
         } else {
             group.members.insert(guid, left);
         }
@@ -318,6 +358,7 @@ impl Groups {
             return;
         }
         self.changed.extend(group.members.keys().map(|member| (mgid, Some(*member))));
+        group.members.keys().for_each(|member| self.doubted.remove((mgid, *member)));
         group.members.clear();
         if was_alive {
             self.events.push(GroupEvent::Deleted(mgid, group.traits.pkey));
@@ -356,7 +397,8 @@ impl Groups {
 
     /// Empty groups after these of another registry: generations go on, so that nobody takes the new ones for the old.
     pub(super) fn successor(&self) -> Self {
-        Self { generation: self.generation + 1, made: self.made, ..Self::default() }
+        let (generation, made, doubts) = (self.generation + 1, self.made, self.doubts);
+        Self { generation, made, doubts, ..Self::default() }
     }
 
     fn insert(&mut self, group: Group) {

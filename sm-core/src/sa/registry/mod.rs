@@ -4,6 +4,7 @@
 //! and no clock of its own.
 
 mod aliases;
+mod doubted;
 mod groups;
 mod member_record;
 mod persist;
@@ -197,6 +198,7 @@ impl Registry {
     /// Ends leases, and drops what ports registered that are gone for too long.
     pub(super) fn expire(&mut self, now: Timestamp) {
         self.services.expire(now);
+        self.groups.end_doubts(now);
         self.drop_absent(now);
     }
 
@@ -215,7 +217,7 @@ impl Registry {
     /// When [`Registry::expire`] has something to do.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
         let absent = self.absent.values().min().map(|since| *since + ABSENCE);
-        self.services.deadline().into_iter().chain(absent).min()
+        [self.services.deadline(), self.groups.deadline(), absent].into_iter().flatten().min()
     }
 }
 

@@ -17,7 +17,7 @@ use super::services::Service;
 use super::subscriptions::{Subscription, SubscriptionId};
 use super::{Registry, member_record};
 use crate::aliases::AliasBlock;
-use crate::store::{Change, Entries, Epoch, Key, Kind};
+use crate::store::{Change, Entries, Epoch, Key, Kind, typed};
 
 /// [`Kind::Group`], by MGID.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -114,6 +114,9 @@ impl Registry {
         // In order of kinds: groups come before their members.
         let refused = entries.iter().filter(|(key, value)| self.put_back(key, value, epoch) == Some(false));
         let refused = refused.count();
+        if let Some(served) = typed::served(entries) {
+            self.groups.doubt(|port| served.contains(&port));
+        }
         self.expire(now);
         refused
     }

@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::time::Duration;
 
 use mad::types::{NodeType, PortNum};
 use proptest::prelude::*;
@@ -398,4 +399,62 @@ proptest! {
             prop_assert_eq!(groups.by_mlid.len(), groups.by_mgid.len());
         }
     }
+}
+
+fn told(doubts: u32, snapshot: &Snapshot, hosts: &[u8]) -> Told {
+    Told { doubts, ports: hosts.iter().map(|n| host(snapshot, *n).guid).collect() }
+}
+
+/// Hosts 0 to 3 are members in two ways, and nobody can vouch for that. Host 0 joins again in one of them, host 1 in both, host 2 in
+/// none, host 3 is not told.
+#[test]
+fn doubted_memberships_end_that_a_port_does_not_confirm_after_it_was_told() {
+    let snapshot = freeze(TREE.fabric());
+    let mut groups = Groups::default();
+    let group = mgid(1);
+    let members = |groups: &Groups| -> Vec<u8> {
+        let of = |n| Some(groups.get(group)?.members().get(&host(&snapshot, n).guid)?.join_state.0);
+        (0..4).map(|n| of(n).unwrap_or(0)).collect()
+    };
+    for n in 0..4 {
+        join(&mut groups, &snapshot, n, group, FULL).unwrap();
+        join(&mut groups, &snapshot, n, group, NON).unwrap();
+    }
+    let at = |s| Timestamp::from_start(Duration::from_secs(s));
+    groups.note_told(&told(0, &snapshot, &[0, 1, 2, 3]), at(1));
+    groups.end_doubts(at(1000));
+    assert_eq!(members(&groups), [3, 3, 3, 3], "nobody doubts what was there all the time");
+    groups.note_told(&told(1, &snapshot, &[]), at(1001));
+    assert_eq!(groups.deadline(), None, "nobody was told yet");
+    join(&mut groups, &snapshot, 0, group, FULL).unwrap();
+    groups.note_told(&told(1, &snapshot, &[0, 1, 2]), at(1010));
+    join(&mut groups, &snapshot, 1, group, NON).unwrap();
+    join(&mut groups, &snapshot, 1, group, FULL).unwrap();
+    groups.note_told(&told(1, &snapshot, &[0, 1, 2]), at(1100));
+    assert_eq!(groups.deadline(), Some(at(1130)), "it counts from when they were first told");
+    groups.end_doubts(at(1129));
+    assert_eq!(members(&groups), [3, 3, 3, 3]);
+    let before = groups.generation();
+    groups.end_doubts(at(1130));
+    assert_eq!(members(&groups), [1, 3, 0, 3]);
+    assert!(groups.generation() > before, "the switches hear of it");
+    assert_eq!(groups.deadline(), None);
+    // Doubted once more, all leave: the group ends, and nothing is left of the doubt.
+    groups.take_events();
+    groups.note_told(&told(2, &snapshot, &[0, 1, 3]), at(2000));
+    groups.end_doubts(at(2120));
+    assert!(groups.get(group).is_none());
+    assert_eq!(groups.take_events(), [GroupEvent::Deleted(group, PKey(0xffff))]);
+    assert_eq!(groups.deadline(), None);
+}
+
+/// Who was joined by another port is not the one that is told.
+#[test]
+fn who_was_joined_by_another_is_not_doubted() {
+    let snapshot = freeze(TREE.fabric());
+    let mut groups = Groups::default();
+    let request = creation(&snapshot, 1, mgid(1), FULL);
+    groups.join(&snapshot, host(&snapshot, 0), &request).unwrap();
+    groups.note_told(&told(1, &snapshot, &[0, 1]), Timestamp::ZERO);
+    assert_eq!(groups.deadline(), None);
 }
