@@ -3,7 +3,8 @@
 //! Of the n choices at switch s for a LID of rank r and LMC offset o, number (⌊r / Π[s]⌋ + o) mod n is taken: no counters,
 //! so every entry depends on its own switch and target only, rows are independent. Where all choices are up-links of a
 //! regular tree, the number is taken modulo the slots of the tree as it was meant ([`super::slots`]), and only LIDs whose
-//! slot is not among the choices are spread by a hash: one failed link changes few entries. Where the operator orders a
+//! slot is not among the choices are spread by a hash: one failed link changes few entries. Parallel cables down to a switch that
+//! has far fewer upper neighbours than others of its level are dealt by its own number of these in place of Π[s]. Where the operator orders a
 //! switch's ports, the choices are numbered in that order and there are no slots. The LIDs of switches themselves, which carry
 //! next to no traffic, go by the arc of number r + s + o or the first after it that is a choice: there are many equal ways to
 //! them, and one that is lost moves only what went over it. In the end the paths to ports with several LIDs are set apart
@@ -138,6 +139,8 @@ struct Filler<'a> {
     switch: SwitchIndex,
     /// Divider and shift.
     digit: (u32, u32),
+    /// The divider for the choices of the last set where they have no slots.
+    divider: u32,
     slots: &'a [u8],
     /// Place of each LID among the slots, where somebody has computed that.
     pattern: Option<&'a [u8]>,
@@ -166,6 +169,7 @@ impl<'a> Filler<'a> {
             narrow,
             switch: s,
             digit: (targets.divider[s as usize], targets.shift(s)),
+            divider: targets.divider[s as usize],
             slots: targets.slots.of(s),
             pattern: patterns.of(targets, s),
             last: [0; 4],
@@ -212,6 +216,11 @@ impl<'a> Filler<'a> {
         self.last = set;
         self.choices.ports_of(&set, &mut self.ports);
         (self.narrow)(self.switch, &mut self.ports);
+        self.divider = self
+            .targets
+            .cables_of(self.switch)
+            .find(|(to, _)| self.all_lead_to(*to))
+            .map_or(self.digit.0, |(_, own)| own);
         if let Some(order) = self.targets.port_order.get(&self.switch) {
             // The operator's order counts in place of the tree's.
             let place = |port: &u8| order.iter().position(|listed| listed == port).unwrap_or(usize::MAX);
@@ -226,6 +235,12 @@ impl<'a> Filler<'a> {
             table[..self.slot_ports.len()].copy_from_slice(&self.slot_ports);
             table
         });
+    }
+
+    /// Whether all choices of the last set are parallel cables to one switch.
+    fn all_lead_to(&self, to: SwitchIndex) -> bool {
+        let arcs = self.graph.arcs(self.switch);
+        self.ports.iter().all(|port| arcs.iter().any(|arc| arc.to == to && arc.out_port == *port))
     }
 
     fn target(&self, target: SwitchIndex, row: &mut [u8]) {
@@ -246,7 +261,8 @@ impl<'a> Filler<'a> {
                 }
             }
             _ if self.slot_ports.is_empty() => {
-                spread(self.targets.of(target), self.digit, &self.ports, &self.ports, row);
+                let digit = (self.divider, self.digit.1);
+                spread(self.targets.of(target), digit, &self.ports, &self.ports, row);
                 self.own_lids(target, row);
             }
             _ => spread(self.targets.of(target), self.digit, &self.slot_ports, &self.ports, row),

@@ -126,7 +126,7 @@ mod tests {
     use crate::engines::testing::random_fabrics;
     use crate::fabric::{Fabric, Link, testing};
 
-    /// Fabrics whose ports have four LIDs; in the last two ports hold the same.
+    /// Fabrics whose ports have several LIDs, or with a leaf unlike the others; in the last two ports hold the same LIDs.
     fn with_several_lids() -> Vec<(String, Fabric)> {
         let tree = testing::fat_tree(&[3, 4, 3], &[1, 3, 2], 2);
         let mut twice = tree.clone();
@@ -138,6 +138,8 @@ mod tests {
         vec![
             named("tree of three levels, LMC 2", tree),
             named("narrow tree, LMC 2", testing::fat_tree(&[2, 6], &[1, 3], 2)),
+            named("small leaf", testing::tree_with_a_small_leaf(0)),
+            named("small leaf, LMC 1", testing::tree_with_a_small_leaf(1)),
             named("torus, LMC 2", testing::torus(&[4, 5], 2, 2)),
             named("LIDs twice", twice),
         ]

@@ -6,6 +6,7 @@
 //! rank. Leaves of one subtree get neighbouring ranks. Cost: linear in the links, times the number of levels.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -40,6 +41,9 @@ pub(crate) struct Targets {
     targets: Vec<Target>,
     /// For each switch, its own LIDs and those of its other end ports, where these follow one another.
     runs: Vec<Option<Runs>>,
+    /// For parallel cables down to a switch that has at most half as many upper neighbours as its like, by (switch, lower switch): what
+    /// ranks are divided by there. By the divider of the level those that come down would choose alike.
+    pub cables: BTreeMap<(SwitchIndex, SwitchIndex), u32>,
     /// Seed by which LIDs are dealt by chance.
     pub scatter: Option<u64>,
     /// Exit ports in the operator's order, for the switches that have one.
@@ -59,6 +63,7 @@ impl Targets {
         let (offsets, targets) = ranked_targets(graph, &ordinal, input);
         let flat = level.iter().all(|l| *l == 0 || *l == u16::MAX);
         let mut this = Self {
+            cables: cables(graph, level, &divider),
             divider,
             slots: Slots::new(graph, level),
             flat,
@@ -107,8 +112,14 @@ impl Targets {
         self.divider[s as usize] == old.divider[s as usize]
             && self.shift(s) == old.shift(s)
             && self.slots.of(s) == old.slots.of(s)
+            && self.cables_of(s).eq(old.cables_of(s))
             && self.scatter == old.scatter
             && self.port_order.get(&s) == old.port_order.get(&s)
+    }
+
+    /// [`Targets::cables`] of one switch.
+    pub(crate) fn cables_of(&self, s: SwitchIndex) -> impl Iterator<Item = (SwitchIndex, u32)> + '_ {
+        self.cables.range((s, 0)..=(s, SwitchIndex::MAX)).map(|((_, to), divider)| (*to, *divider))
     }
 
     /// The end ports of a switch, its own first, then by port.
@@ -226,17 +237,37 @@ fn by_level(level: &[u16]) -> Vec<SwitchIndex> {
     order
 }
 
+/// Upper neighbours of a switch.
+fn upper_neighbours(graph: &SwitchGraph, level: &[u16], s: SwitchIndex) -> u32 {
+    let here = level[s as usize];
+    let groups = graph.arcs(s).chunk_by(|a, b| a.to == b.to);
+    groups.filter(|group| level[group[0].to as usize] == here + 1).count() as u32
+}
+
+/// [`Targets::cables`].
+fn cables(graph: &SwitchGraph, level: &[u16], divider: &[u32]) -> BTreeMap<(SwitchIndex, SwitchIndex), u32> {
+    let mut cables = BTreeMap::new();
+    for s in (0..level.len() as SwitchIndex).filter(|s| divider[*s as usize] > 1) {
+        for group in graph.arcs(s).chunk_by(|a, b| a.to == b.to).filter(|group| group.len() > 1) {
+            let to = group[0].to;
+            if level[to as usize] < level[s as usize] {
+                let above = upper_neighbours(graph, level, to).max(1);
+                let own = divider[to as usize].saturating_mul(above);
+                if own <= divider[s as usize] / 2 {
+                    cables.insert((s, to), own);
+                }
+            }
+        }
+    }
+    cables
+}
+
 /// Π[s] = the largest product Π[c] · (number of switches above c) over the switches c one level below s.
 fn dividers(graph: &SwitchGraph, level: &[u16]) -> Vec<u32> {
     let mut divider = vec![1_u32; level.len()];
     for s in by_level(level) {
         let here = level[s as usize];
-        let mut above = 0_u32;
-        let mut last = u32::MAX;
-        for arc in graph.arcs(s).iter().filter(|a| level[a.to as usize] == here + 1) {
-            above += u32::from(arc.to != last);
-            last = arc.to;
-        }
+        let above = upper_neighbours(graph, level, s);
         let product = divider[s as usize].saturating_mul(above.max(1)).min(1 << 20);
         for arc in graph.arcs(s).iter().filter(|a| level[a.to as usize] == here + 1) {
             divider[arc.to as usize] = divider[arc.to as usize].max(product);

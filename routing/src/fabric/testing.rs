@@ -142,6 +142,25 @@ pub(crate) fn fat_tree(m: &[usize], w: &[usize], lmc: u8) -> Fabric {
     builder.finish(lmc)
 }
 
+/// Four leaves with four hosts each under eight spines, and one with five hosts that has two cables to the first spine only.
+pub(crate) fn tree_with_a_small_leaf(lmc: u8) -> Fabric {
+    let mut builder = Builder::new(16);
+    let spines: Vec<NodeId> = (0..8).map(|_| builder.switch()).collect();
+    for _ in 0..4 {
+        let leaf = builder.switch();
+        for _ in 0..4 {
+            builder.host(leaf);
+        }
+        spines.iter().for_each(|spine| builder.link(leaf, *spine));
+    }
+    let small = builder.switch();
+    for _ in 0..5 {
+        builder.host(small);
+    }
+    (0..2).for_each(|_| builder.link(small, spines[0]));
+    builder.finish(lmc)
+}
+
 /// A torus with `hosts` on every switch; a dimension of two has single links.
 pub(crate) fn torus(dims: &[usize], hosts: usize, lmc: u8) -> Fabric {
     let count: usize = dims.iter().product();

@@ -98,3 +98,22 @@ fn a_heavy_hop_is_avoided() {
     assert!(graph.destinations().iter().all(|d| routes.lfts.port(0, d.lid) != heavy.out_port));
     assert!(graph.guid(0) != Guid(0));
 }
+
+/// A leaf that hangs below one spine of many, by two cables: its hosts share both, by every engine that deals by rank.
+#[test]
+fn parallel_cables_to_a_leaf_with_few_uplinks_share_its_hosts() {
+    let graph = SwitchGraph::new(&testing::tree_with_a_small_leaf(0));
+    let small = graph.destinations().iter().filter(|d| d.host).map(|d| d.switch).max().unwrap();
+    let hosts: Vec<_> = graph.destinations().iter().filter(|d| d.host && d.switch == small).collect();
+    assert_eq!(hosts.len(), 5);
+    let spine = graph.arcs(small)[0].to;
+    for engine in ["minhop", "updn", "dnup", "ftree"] {
+        let routes =
+            crate::engines::by_name(engine).unwrap().route(&graph, &RoutingInput::default()).unwrap();
+        let over = |port: u8| hosts.iter().filter(|d| routes.lfts.port(spine, d.lid) == port).count();
+        let mut shares: Vec<usize> =
+            graph.arcs(spine).iter().filter(|arc| arc.to == small).map(|arc| over(arc.out_port)).collect();
+        shares.sort_unstable();
+        assert_eq!(shares, [2, 3], "{engine}");
+    }
+}
