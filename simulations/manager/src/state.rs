@@ -29,6 +29,8 @@ pub(crate) struct State {
     disk: Option<Disk>,
     replication: Option<Replication>,
     shared: Option<Shared>,
+    /// Whether the entries are what etcd held at the start.
+    is_etcds: bool,
     pub(crate) part: Part,
 }
 
@@ -56,20 +58,22 @@ impl State {
         let entries = disk.as_ref().map(|disk| disk.lock().unwrap_or_else(PoisonError::into_inner).clone());
         let (held, shared) = etcd.map_or((None, None), |(held, shared)| (held, Some(shared)));
         let entries = entries.unwrap_or_default();
-        let mut state = Self { entries, disk, replication, shared, part: Part::None };
-        held.into_iter().for_each(|held| state.take_newer(&held));
+        let mut state = Self { entries, disk, replication, shared, is_etcds: false, part: Part::None };
+        state.is_etcds = held.is_some_and(|held| state.take_newer(&held));
         state
     }
 
-    fn take_newer(&mut self, held: &Entries) {
-        if version(held) > version(&self.entries) {
+    fn take_newer(&mut self, held: &Entries) -> bool {
+        let newer = version(held) > version(&self.entries);
+        if newer {
             self.write(difference(&self.entries, held));
         }
+        newer
     }
 
-    /// Whether nothing was ever kept.
+    /// Whether nothing was ever kept, or it is what etcd held at the start, without which the master before may have gone on.
     pub(crate) fn is_new(&self) -> bool {
-        version(&self.entries) == 0
+        version(&self.entries) == 0 || self.is_etcds
     }
 
     pub(crate) fn entries(&self) -> &Entries {
@@ -138,8 +142,9 @@ impl State {
         let Some((held, trusted)) = self.shared.as_mut().and_then(|shared| shared.read(now)) else {
             return mirrored;
         };
+        let own = version(&self.entries);
         self.take_newer(&held);
-        mirrored.with_shared(trusted)
+        mirrored.with_shared(trusted, version(&held), own)
     }
 
     pub(crate) fn play(&mut self, part: Part, now: Timestamp) {

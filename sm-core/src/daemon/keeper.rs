@@ -80,9 +80,9 @@ impl Keeper {
         start: Instant,
     ) -> Result<Self, DaemonError> {
         let (jobs, waiting) = bounded(JOBS);
-        let Book { entries, stores, etcd } = book;
+        let Book { entries, stores, etcd, is_etcds } = book;
         let shared = etcd.map(|(store, c)| Shared::start(store, c.lease, c.timeout, start)).transpose()?;
-        let book = Book { entries, stores, etcd: None };
+        let book = Book { entries, stores, etcd: None, is_etcds };
         let work =
             Work { book, mirroring, shared, adopted, part: Part::None, unconfirmed: VecDeque::new(), start };
         let thread = std::thread::Builder::new()
@@ -120,12 +120,14 @@ pub(super) struct Book {
     stores: Vec<Outbox>,
     /// The store that managers share, until it has a thread.
     etcd: Option<(Etcd, EtcdConfig)>,
+    /// Whether the entries are what it held at the start.
+    pub(super) is_etcds: bool,
 }
 
 impl Book {
     /// Reads the state directory. Returns what the subnet manager begins with, and the entries of registrations.
     pub(super) fn open(setup: &Setup) -> Result<(Self, Restored, Entries), DaemonError> {
-        let mut book = Self { entries: Entries::new(), stores: Vec::new(), etcd: None };
+        let mut book = Self { entries: Entries::new(), stores: Vec::new(), etcd: None, is_etcds: false };
         let mut complaints = Vec::new();
         if let Some(dir) = &setup.state_dir {
             let (mut store, mut entries, told) = Journaled::open(dir, setup.state_sync)?;
@@ -134,7 +136,7 @@ impl Book {
                 Ok(told) => complaints.extend(told),
                 Err(error) => complaints.push(error.to_string()),
             }
-            book = Self { entries, stores: vec![Outbox::new(Box::new(store))], etcd: None };
+            (book.entries, book.stores) = (entries, vec![Outbox::new(Box::new(store))]);
         }
         if let Some(config) = &setup.etcd {
             complaints.extend(book.open_etcd(config)?);
@@ -153,6 +155,7 @@ impl Book {
             Ok(held) => {
                 if version(&held) > version(&self.entries) {
                     self.change(difference(&self.entries, &held), Timestamp::ZERO);
+                    self.is_etcds = true;
                 }
                 None
             }
@@ -275,10 +278,11 @@ impl Work {
             Job::TakeOver { heard, reply } => {
                 let mut state = self.mirroring.copy_state(heard);
                 if let Some((held, trusted)) = self.shared.as_ref().and_then(Shared::read) {
-                    if version(&held) > version(&self.book.entries) {
+                    let (own, held_version) = (version(&self.book.entries), version(&held));
+                    if held_version > own {
                         self.book.change(difference(&self.book.entries, &held), self.now());
                     }
-                    state = state.with_shared(trusted);
+                    state = state.with_shared(trusted, held_version, own);
                 }
                 let copy = (state != CopyState::Incomplete).then(|| (self.copy(), state));
                 let _ = reply.send(copy);

@@ -78,7 +78,8 @@ struct Daemon<'a> {
     sa: Option<SaThread>,
     /// What the manager was when that was last told.
     part: Part,
-    /// Nothing was kept of what ports registered, perhaps with a manager before us.
+    /// Nothing was kept of what ports registered, perhaps with a manager before us; or it is etcd's, without which that one may
+    /// have gone on.
     unregistered: bool,
 }
 
@@ -86,6 +87,7 @@ impl<'a> Daemon<'a> {
     fn start(setup: Setup, hooks: Hooks<'a>) -> Result<Self, DaemonError> {
         let start = Instant::now();
         let (book, restored, registrations) = Book::open(&setup)?;
+        let is_etcds = book.is_etcds;
         restored.complaints.iter().for_each(|complaint| tracing::error!("{complaint}"));
         let receiver = ReceiverThread::start(&setup.transport)?;
         let mirroring = Mirroring::new(setup.mirror, &setup.transport, receiver.mirror.clone());
@@ -97,7 +99,7 @@ impl<'a> Daemon<'a> {
         let (figures_in, figures) = bounded(1);
         let (restores, restored_in) = bounded(RESTORES);
         let standing = Arc::new(Standing::default());
-        let unregistered = version(&registrations) == 0;
+        let unregistered = version(&registrations) == 0 || is_etcds;
         let _ = restores.send(registrations);
         let channels = Channels {
             queries: receiver.queries.clone(),

@@ -87,9 +87,13 @@ pub enum CopyState {
 
 impl CopyState {
     /// What is known of the newer of this copy and of what a store that managers share holds, where that answered; `trusted` as
-    /// [`SharedStore::read`](crate::store::SharedStore::read) has it.
+    /// [`SharedStore::read`](crate::store::SharedStore::read) has it. A store that holds nothing, or less than our own copy, has lost its data,
+    /// and says nothing of what was acknowledged; `held` and `own` are the versions of both.
     #[must_use]
-    pub fn with_shared(self, trusted: bool) -> Self {
+    pub fn with_shared(self, trusted: bool, held: u64, own: u64) -> Self {
+        if held == 0 || held < own {
+            return self;
+        }
         self.max(if trusted { Self::Confirmed } else { Self::Doubtful })
     }
 }

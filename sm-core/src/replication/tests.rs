@@ -400,3 +400,14 @@ fn a_confirmed_copy_has_all_that_was_acknowledged_from_many_seeds() {
     assert!(unknown <= 2, "{unknown}");
     assert!(confirmed >= 120 && lost_locally > 0, "{confirmed}, {lost_locally}");
 }
+
+#[test]
+fn a_shared_store_that_lost_its_data_vouches_for_nothing() {
+    use CopyState::{Confirmed, Doubtful, Incomplete};
+    for own in [Incomplete, Doubtful, Confirmed] {
+        assert_eq!(own.with_shared(true, 0, 0), own, "it holds nothing");
+        assert_eq!(own.with_shared(true, 6, 7), own, "it holds less than we do");
+        assert_eq!(own.with_shared(true, 7, 7), Confirmed);
+        assert_eq!(own.with_shared(false, 8, 7), own.max(Doubtful));
+    }
+}
