@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
+use mad::types::Timestamp;
 use serde_json::{Value, json};
+use sm_core::merge::Merger;
 use sm_core::sm::{Progress, Report, Role};
 
 /// One JSON object: the report and whether all is programmed and confirmed.
@@ -83,6 +85,9 @@ pub(crate) fn as_text(report: &Report) -> String {
     for (fields, ports) in &report.not_kept {
         row("Not kept", &format!("{fields} by {ports} ports; not asked for again"));
     }
+    if let Some(virtual_ports) = merged(&report.virtual_ports) {
+        row("Virtual", &virtual_ports);
+    }
     for finding in &report.findings {
         row("Found", finding);
     }
@@ -90,6 +95,16 @@ pub(crate) fn as_text(report: &Report) -> String {
         row("Failed", failure);
     }
     text
+}
+
+/// Many lines of one cause as one.
+pub(crate) fn merged(lines: &[String]) -> Option<String> {
+    let mut merger = Merger::new(0);
+    for line in lines {
+        merger.note("", line, Timestamp::ZERO);
+    }
+    let merged: Vec<String> = merger.rest().iter().map(ToString::to_string).collect();
+    (!merged.is_empty()).then(|| merged.join("; "))
 }
 
 /// How far it is.

@@ -203,6 +203,9 @@ impl Metrics {
         );
         let unread = observed.map_or(0, |observed| observed.unread().count());
         text.single("rsm_ports_unread", GAUGE, "Ports of which PortInfo was not answered.", unread);
+        let can = observed.map_or(0, |observed| observed.can_have_virtual_ports().count());
+        let help = "Ports of adapters that can have virtual ports; those are not served and stay DOWN.";
+        text.single("rsm_ports_with_virtual", GAUGE, help, can);
         text.family("rsm_port_up", GAUGE, "1 where the port has a link, 0 where it has none.");
         for (_, node) in fabric.iter().flat_map(|fabric| fabric.nodes()) {
             let guid = node.guid.to_string();
@@ -355,9 +358,14 @@ mod tests {
     #[test]
     fn b78_nothing_is_missing_where_nothing_has_happened() {
         let text = Metrics::default().text();
-        for name in
-            ["rsm_failures", "rsm_sa_queue", "rsm_sa_busy_total", "rsm_sa_dropped_total", "rsm_rounds_total"]
-        {
+        for name in [
+            "rsm_failures",
+            "rsm_ports_with_virtual",
+            "rsm_sa_queue",
+            "rsm_sa_busy_total",
+            "rsm_sa_dropped_total",
+            "rsm_rounds_total",
+        ] {
             assert_eq!(value(&text, name, ""), 0.0);
         }
         assert_eq!(value(&text, "rsm_sa_answered_total", "PathRecord"), 0.0);

@@ -52,6 +52,15 @@ pub(super) fn run(args: &Discover) -> Outcome {
             hint(knows_keys)
         ));
     }
+    let mut virtual_ports = found.observed.can_have_virtual_ports();
+    if let Some(first) = virtual_ports.next() {
+        complain(&format!(
+            "{} ports can have virtual ports, which rsm run does not serve and leaves DOWN, the first of them port {} of {}",
+            virtual_ports.count() + 1,
+            first.port,
+            found.observed.name(first.node)
+        ));
+    }
     out::write(&render(&found.observed, args.format)?)
 }
 

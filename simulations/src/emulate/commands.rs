@@ -44,6 +44,14 @@ pub(super) fn carry_out(world: &mut World, command: &Command) -> Result<String, 
             world.rename(node, new);
             Ok(String::new())
         }
+        Command::Virtual(place) => {
+            let end = end_port(world, place)?;
+            if world.device(end.node).is_switch() {
+                return Err(format!("{place} is a switch: adapters have virtual ports"));
+            }
+            world.let_have_virtual_ports(end);
+            Ok(String::new())
+        }
         Command::Reset(node) => {
             let node = find(world, node)?;
             world.power_off(node);

@@ -12,6 +12,7 @@
 //! PerformanceSet "a"[1] COUNTER=N    sets a counter (PortCounters.SymbolErrorCounter=100)
 //! Baselid "a"[1] LID [LMC]           another LID, without the subnet manager
 //! Description "a" "new"              another node description
+//! Virtual "a"[1]                     a port of an adapter can have virtual ports from now on
 //! Reset "a"                          power cycle: tables and settings are lost
 //! Sent                               datagrams that programs have sent, by class, method and attribute
 //! Attached                           who is attached
@@ -94,6 +95,8 @@ pub enum Command {
     },
     /// Gives another node description.
     Description(String, String),
+    /// The port of an adapter can have virtual ports from now on.
+    Virtual(Place),
     /// Power cycle of a node.
     Reset(String),
     /// Counts what programs have sent.
@@ -134,6 +137,7 @@ Error \"a\"[1] RATE% [ATTRIBUTE]   lose datagrams there; 0 ends it\n\
 PerformanceSet \"a\"[1] COUNTER=N  set a counter\n\
 Baselid \"a\"[1] LID [LMC]         another LID\n\
 Description \"a\" \"new\"            another node description\n\
+Virtual \"a\"[1]                   an adapter's port can have virtual ports from now on\n\
 Reset \"a\"                        power cycle\n\
 Sent                             datagrams that programs have sent, by class, method and attribute\n\
 Attached                         who is attached\n\
@@ -143,7 +147,7 @@ Wait SECONDS                     stand still\n\
 Quit                             end\n";
 
 /// The words, with the least number of letters that names them.
-const WORDS: [(&str, usize); 18] = [
+const WORDS: [(&str, usize); 19] = [
     ("dump", 1),
     ("route", 2),
     ("link", 1),
@@ -156,6 +160,7 @@ const WORDS: [(&str, usize); 18] = [
     ("baselid", 1),
     ("description", 2),
     ("reset", 3),
+    ("virtual", 1),
     ("sent", 1),
     ("attached", 1),
     ("x", 1),
@@ -232,6 +237,7 @@ fn backend_command(word: &str, words: &mut Words<'_>) -> Result<Command, String>
             Command::Description(words.next("a node")?.text, words.next("the new description")?.text)
         }
         "sent" => Command::Sent,
+        "virtual" => Command::Virtual(words.place()?),
         _ => Command::Reset(words.next("a node")?.text),
     })
 }
@@ -360,6 +366,7 @@ mod tests {
             Command::BaseLid { place: place("H", 1), lid: 7, lmc: Some(2) }
         );
         assert_eq!(command("Guid H[1] 0x10"), Command::Guid(place("H", 1), Guid(16)));
+        assert_eq!(command("virtual H[1]"), Command::Virtual(place("H", 1)));
         assert_eq!(parse("Quit"), Ok(Line::Quit));
         assert_eq!(parse("X 3"), Ok(Line::Disconnect(3)));
         assert_eq!(parse("!cmds.txt"), Ok(Line::File("cmds.txt".into())));

@@ -244,6 +244,13 @@ impl Play<'_> {
                 let device = self.world.device_mut(end.node);
                 device.ports[end.port.index()].info.base_lid.set(*lid);
             }
+            Fault::VirtualPorts { port } => {
+                let end = self.end_port(port)?;
+                if self.world.device(end.node).is_switch() {
+                    return Err(format!("`{}` is a switch: adapters have virtual ports", port.0));
+                }
+                self.world.let_have_virtual_ports(end);
+            }
             Fault::Stray { node, lid, port } => {
                 let (index, block) = (self.node(node)?, lid / 64);
                 let switch = self.world.device_mut(index).switch.as_mut();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mad::transport::Address;
 use mad::types::{PKey, PortNum, Timestamp};
-use mad::wire::smp::{BadKeyData, Notice, Smp};
+use mad::wire::smp::{BadKeyData, LocalChangesData, Notice, PortInfo, Smp};
 use mad::wire::{Attribute, Method};
 use zerocopy::FromZeros;
 
@@ -172,6 +172,14 @@ impl World {
     pub fn rename(&mut self, node: u32, name: &str) {
         self.device_mut(node).set_name(name);
         self.tell_all_ports(node, 1);
+    }
+
+    /// Firmware lets a port of an adapter have virtual ports from now on, and says so (trap 144, B74).
+    pub fn let_have_virtual_ports(&mut self, end: End) {
+        let info = &mut self.device_mut(end.node).ports[end.port.index()].info;
+        info.capability_mask.set(info.capability_mask.get() | PortInfo::CAP_CAPABILITY_MASK2);
+        info.capability_mask2.set(info.capability_mask2.get() | PortInfo::CAP2_VIRTUALIZATION);
+        self.raise_capability_trap(end, LocalChangesData::CAPABILITY_MASK2);
     }
 
     /// Tells by trap 144 from every end port of a device that something changed; `flags` as in

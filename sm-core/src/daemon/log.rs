@@ -19,6 +19,7 @@ const COUNTERS: Duration = Duration::from_secs(600);
 pub(super) struct Log {
     findings: Said,
     failures: Said,
+    virtual_ports: Said,
     role: Option<Role>,
 }
 
@@ -34,13 +35,16 @@ impl Log {
     }
 
     fn tell(&mut self, take: impl Fn(&mut Merger) -> Vec<Line>) {
-        take(&mut self.findings.merger).iter().for_each(|line| tracing::warn!("{line}"));
+        for said in [&mut self.findings, &mut self.virtual_ports] {
+            take(&mut said.merger).iter().for_each(|line| tracing::warn!("{line}"));
+        }
         take(&mut self.failures.merger).iter().for_each(|line| tracing::error!("{line}"));
     }
 
     pub(super) fn round(&mut self, report: &Report, now: Timestamp) {
         self.findings.note(&report.findings, now);
         self.failures.note(&report.failures, now);
+        self.virtual_ports.note(&report.virtual_ports, now);
         self.tell_due(now);
         for (fields, ports) in &report.not_kept {
             tracing::warn!(%fields, ports, "ports answer a Set of these fields with another value; they are not asked for again");
@@ -197,6 +201,27 @@ mod tests {
         assert!(silent[0].contains("(and 999 more like it: \"H1\""), "{}", silent[0]);
         assert!((15..=20).contains(&flapping.len()), "{}", flapping.len());
         assert!(flapping[5].contains("more like it"), "{}", flapping[5]);
+    }
+
+    /// A cluster of a thousand hosts whose adapters can have virtual ports is told so in one line, once; a host that comes later in
+    /// another, and who can't any more and can again is told again.
+    #[test]
+    fn b74_adapters_that_can_have_virtual_ports_are_told_once() {
+        let mut said = Said::default();
+        let can = |host: u32| {
+            format!(
+                "port 1 of \"H{host}\" (0x{host:016x}) can have virtual ports: they are not served, and stay DOWN"
+            )
+        };
+        let mut lines = Vec::new();
+        for round in 0..120 {
+            let hosts = 0..if round < 60 { 1000 } else { 1001 };
+            said.note(&hosts.map(can).collect::<Vec<_>>(), at(10 * round));
+            lines.extend(said.merger.due(at(10 * round)).iter().map(ToString::to_string));
+        }
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[0].contains("(and 999 more like it: \"H1\""), "{}", lines[0]);
+        assert!(lines[1].contains("\"H1000\" (0x"), "{}", lines[1]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 mod tables;
 mod update;
 
-use mad::types::{DirectedPath, Guid, PortNum, PortState};
+use mad::types::{DirectedPath, Guid, NodeType, PortNum, PortState};
 use mad::wire::smp::{NodeInfo, PortInfo, SmInfo, SwitchInfo};
 use routing::fabric::{Fabric, NodeId, PortRef};
 
@@ -74,6 +74,17 @@ pub struct OtherManager {
 }
 
 impl Observed {
+    /// End ports of channel adapters that can have virtual ports (IsVirtualizationSupported). Those stay DOWN: nobody serves them
+    /// here (B74).
+    pub fn can_have_virtual_ports(&self) -> impl Iterator<Item = PortRef> + '_ {
+        self.fabric.nodes().filter(|(_, node)| node.kind == NodeType::Ca).flat_map(|(node, facts)| {
+            let ends = facts.numbered_ports().map(move |(port, _)| PortRef { node, port });
+            ends.filter(|end| {
+                self.port_info(*end).is_some_and(|info| info.has_capability2(PortInfo::CAP2_VIRTUALIZATION))
+            })
+        })
+    }
+
     /// The node's answers.
     pub fn node(&self, id: NodeId) -> Option<&ObservedNode> {
         self.nodes.get(&id)

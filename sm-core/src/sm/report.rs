@@ -99,6 +99,8 @@ pub struct Report {
     pub findings: Vec<String>,
     /// PortInfo fields that ports were seen not to keep for the first time, and how many ports that were.
     pub not_kept: BTreeMap<String, usize>,
+    /// Ports that can have virtual ports, which are not served (B74), a line each.
+    pub virtual_ports: Vec<String>,
     /// What failed, by name. Empty: every reachable port is programmed and confirmed.
     pub failures: Vec<String>,
     /// Other subnet managers.
@@ -130,6 +132,7 @@ impl Report {
             moved: None,
             findings: Vec::new(),
             not_kept: BTreeMap::new(),
+            virtual_ports: Vec::new(),
             failures: Vec::new(),
             managers: Vec::new(),
         }
@@ -146,6 +149,16 @@ impl Report {
         self.switches = observed.fabric.switches().count();
         self.hosts = self.nodes - self.switches;
         self.links = observed.fabric.link_count();
+        self.virtual_ports = observed
+            .can_have_virtual_ports()
+            .map(|end| {
+                let name = observed.name(end.node);
+                format!(
+                    "port {} of {name} can have virtual ports: they are not served, and stay DOWN",
+                    end.port
+                )
+            })
+            .collect();
         self.managers = observed
             .managers
             .iter()

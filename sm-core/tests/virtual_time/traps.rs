@@ -5,6 +5,10 @@ use std::time::Duration;
 use mad::types::{Lid, PortNum};
 use mad::wire::smp::{LocalChangesData, Notice, NoticeType, PortThresholdData};
 
+use simulations::world::{Config, End};
+use sm_core::settings::SmSettings;
+use sm_core::sm::Report;
+
 use crate::rig::*;
 
 fn local_changes(lid: u16, capabilities: u32, flags: u16) -> Notice {
@@ -45,6 +49,32 @@ fn b12_a_changed_capability_is_read_and_stored() {
     let port = snapshot.end_port(Lid::new(rig.lid("H2", 1)).unwrap()).unwrap();
     assert_eq!(snapshot.observed.port_info(port).unwrap().capability_mask.get(), mask);
     assert!(rig.gets(NODE_INFO) == 0 && rig.world.stats().sets() == 0);
+}
+
+/// An adapter that can have virtual ports is named in each round from then on, and so is one that can since it said so; nothing else
+/// comes of it.
+#[test]
+fn b74_ports_that_can_have_virtual_ports_are_named() {
+    let fabric = two_switches();
+    let mut rig = Rig::with(&fabric, Config::default(), SmSettings::default(), |world| {
+        let host = world.find_name("H1").unwrap();
+        world.let_have_virtual_ports(End::new(host, 1));
+    });
+    let named = |report: &Report| -> Vec<String> {
+        report.virtual_ports.iter().map(|line| line.split('"').nth(1).unwrap().to_owned()).collect()
+    };
+    let report = rig.settle();
+    assert!(report.is_complete() && report.findings.is_empty(), "{report:?}");
+    assert_eq!(named(&report), ["H1"]);
+    assert!(report.virtual_ports[0].contains("stay DOWN"), "{}", report.virtual_ports[0]);
+    rig.world.reset_stats();
+    let end = rig.end("H3", 1);
+    rig.world.let_have_virtual_ports(end);
+    rig.run(Duration::from_secs(2));
+    let report = rig.settle();
+    assert_eq!(named(&report), ["H1", "H3"]);
+    assert!(report.is_complete() && rig.world.stats().sets() == 0, "{report:?}");
+    rig.assert_right();
 }
 
 /// B65: ten thousand traps; each is repressed, and the work that they cause does not grow with their number.

@@ -116,6 +116,8 @@ impl PortInfo {
     pub const CAP_OTHER_LOCAL_CHANGES_NOTICE: u32 = 1 << 26;
     /// CapabilityMask2: IsPortInfoExtendedSupported.
     pub const CAP2_PORT_INFO_EXTENDED: u16 = 1 << 1;
+    /// CapabilityMask2: IsVirtualizationSupported (`IB_PORT_VIRT_SUP` of the kernel's `ib_mad.h`).
+    pub const CAP2_VIRTUALIZATION: u16 = 1 << 2;
     /// CapabilityMask2: IsLinkWidth2xSupported.
     pub const CAP2_LINK_WIDTH_2X: u16 = 1 << 4;
     /// CapabilityMask2: IsLinkSpeedHDRSupported.
