@@ -112,11 +112,13 @@ impl Sm {
     fn trap(&mut self, datagram: &Datagram) {
         self.traps += 1;
         // With a wrong key the trap would go on, and count as an attempt to break in: it comes again when its port is known.
-        if let Some(key) = self.key_of_issuer(datagram) {
+        let smp = Smp::from_mad(datagram.mad);
+        let notice = Notice::decode(&smp.data);
+        let in_vain = notice.as_ref().is_some_and(refuses_repress);
+        if let Some(key) = self.key_of_issuer(datagram).filter(|_| !in_vain) {
             self.actions.push_back(Action::Send(repress(datagram, key), None));
         }
-        let smp = Smp::from_mad(datagram.mad);
-        let Some(notice) = Notice::decode(&smp.data) else { return };
+        let Some(notice) = notice else { return };
         if self.sm_state() != SmState::Master {
             return;
         }
@@ -194,6 +196,12 @@ impl Sm {
         Arc::make_mut(observed).record_description(id, &new.text);
         self.republish();
     }
+}
+
+/// Whether a port says that it refused a TrapRepress. One of a port whose key we don't know: the answer to this would be refused in turn,
+/// and so on as fast as packets travel (B65, B67).
+fn refuses_repress(notice: &Notice) -> bool {
+    matches!(notice.details(), TrapDetails::BadMKey(data) if Method(data.method) == Method::TRAP_REPRESS)
 }
 
 /// The port from which a request came: back along its directed route, or by its LID. `None` where the picture has no such

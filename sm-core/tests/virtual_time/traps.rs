@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use mad::types::{Lid, PortNum};
 use mad::wire::smp::{LocalChangesData, Notice, NoticeType, PortThresholdData};
+use mad::wire::{Method, ids};
 
 use simulations::world::{Config, End};
 use sm_core::settings::SmSettings;
@@ -75,6 +76,25 @@ fn b74_ports_that_can_have_virtual_ports_are_named() {
     assert_eq!(named(&report), ["H1", "H3"]);
     assert!(report.is_complete() && rig.world.stats().sets() == 0, "{report:?}");
     rig.assert_right();
+}
+
+/// A port with a key that nobody knows tells something: it refuses the TrapRepress, and tells that too. Neither is answered for ever.
+#[test]
+fn b65_a_port_that_refuses_every_answer_makes_no_endless_talk() {
+    for protect in 0..=3 {
+        let mut rig = Rig::new(&two_switches());
+        rig.settle();
+        rig.run(Duration::from_secs(1));
+        let end = rig.end("H2", 1);
+        let info = &mut rig.world.device_mut(end.node).ports[1].info;
+        info.m_key.set(0x77);
+        info.set_m_key_protect_bits(protect);
+        rig.world.reset_stats();
+        rig.world.tell_all_ports(end.node, 1);
+        rig.run(Duration::from_secs(10));
+        let answers = rig.world.stats().sent_smps(Method::TRAP_REPRESS, ids::sm::NOTICE);
+        assert!((1..=100).contains(&answers), "{answers} at protection level {protect}");
+    }
 }
 
 /// B65: ten thousand traps; each is repressed, and the work that they cause does not grow with their number.
