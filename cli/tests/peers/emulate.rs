@@ -62,6 +62,10 @@ fn performance_counters_are_read_set_and_cleared() {
     emulator.run("H1", "perfquery", &["-R", "1", "1"]).ok();
     assert_eq!(symbol_errors(&emulator), 0);
     emulator.run("H1", "perfquery", &["-x", "1", "1"]).ok();
+    emulator.type_line("PerformanceSet \"H0\"[1] SymbolErrorCounter=+1000");
+    wait_until("the counter grows", || symbol_errors(&emulator) > 100);
+    emulator.type_line("PerformanceSet \"H0\"[1] SymbolErrorCounter=+0");
+    wait_until("it has come to rest", || symbol_errors(&emulator) == symbol_errors(&emulator));
 }
 
 /// The MTU of an adapter's port changes from 2048 to 4096, for which opensm takes the port down ("Sending Link Down … due to

@@ -136,7 +136,8 @@ pub fn wrong_lid(file: &str, fabric: &Fabric) -> Option<FormatError> {
     lids::wrong(file, fabric, &lids::Places::default())
 }
 
-/// What kind of file this is, by its first telling line.
+/// What kind of file this is, by its first telling line. A node that is called by kind and GUID tells nothing as long as
+/// another may be called by a name: a net file names so those whose descriptions ibsim can't take (B76).
 ///
 /// # Errors
 /// Empty, binary, or nothing known in the first ten thousand lines.
@@ -153,18 +154,28 @@ pub fn detect(file: &str, text: &str) -> Result<Format, FormatError> {
     if text.bytes().take(1 << 16).any(|b| b == 0) {
         return Err(FormatError::file(file, "the file is binary", expected));
     }
-    for line in text.lines().take(LINES) {
+    let mut by_guid = false;
+    for (number, line) in text.lines().enumerate() {
+        if number >= LINES && !by_guid {
+            break;
+        }
         if line.starts_with("# Initiated from node") || line.starts_with("# Max of ") {
             return Ok(Format::Ibnetdiscover);
         }
         let header = ["Switch", "Hca", "Ca", "Rt"].iter().any(|word| line.starts_with(word));
         if header && line.contains('"') {
             let name = line.split('"').nth(1).unwrap_or("");
-            return Ok(if is_guid_name(name) { Format::Ibnetdiscover } else { Format::Ibsim });
+            if !is_guid_name(name) {
+                return Ok(Format::Ibsim);
+            }
+            by_guid = true;
         }
         if line.starts_with("include") || line.starts_with("module") {
             return Ok(Format::Ibsim);
         }
+    }
+    if by_guid {
+        return Ok(Format::Ibnetdiscover);
     }
     Err(FormatError::file(file, "no line that belongs to a topology", expected))
 }

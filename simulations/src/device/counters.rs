@@ -63,6 +63,16 @@ impl Counter {
         Self::ALL.into_iter().find(|counter| format!("{counter:?}").eq_ignore_ascii_case(name))
     }
 
+    /// The same for a name that somebody typed, with or without the attribute's name and a dot in front.
+    ///
+    /// # Errors
+    /// There is none; those that there are.
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        let short = name.rsplit_once('.').map_or(name, |(_, name)| name);
+        Self::from_name(short)
+            .ok_or_else(|| format!("`{name}` is no counter: expected one of {:?}", Self::ALL))
+    }
+
     /// The largest value that PortCounters can show; it stays there.
     pub(super) const fn limit(self) -> u64 {
         match self {

@@ -28,9 +28,17 @@ pub(super) fn carry_out(world: &mut World, command: &Command) -> Result<String, 
             Ok(String::new())
         }
         Command::Error { place, rate, attribute } => error(world, place, *rate, *attribute),
-        Command::PerformanceSet { place, counter, value } => {
+        Command::PerformanceSet { place, counter, value, grows } => {
             let end = some_port(world, place)?;
-            set_counter(world, end, counter, *value)
+            let counter = Counter::named(counter)?;
+            let now = world.now();
+            let counters = &mut port(world, end).counters;
+            if *grows {
+                counters.grow(counter, *value as f64, now);
+            } else {
+                counters.set(counter, *value);
+            }
+            Ok(String::new())
         }
         Command::BaseLid { place, lid, lmc } => {
             let end = end_port(world, place)?;
@@ -271,13 +279,4 @@ fn route(world: &World, from: &str, to: &str) -> Result<String, String> {
         at = next;
     }
     Err(format!("{text}more than {MAX_HOPS} hops: a loop"))
-}
-
-/// Sets a performance counter by its name in the specification.
-fn set_counter(world: &mut World, end: End, counter: &str, value: u64) -> Result<String, String> {
-    let name = counter.rsplit_once('.').map_or(counter, |(_, name)| name);
-    let counter = Counter::from_name(name)
-        .ok_or_else(|| format!("`{counter}` is no counter: expected one of {:?}", Counter::ALL))?;
-    port(world, end).counters.set(counter, value);
-    Ok(String::new())
 }

@@ -10,6 +10,7 @@
 //! Guid "a"[1] 0x…                    another GUID
 //! Error "a"[1] RATE% [ATTRIBUTE]     loses datagrams that enter or leave there; 0 ends it
 //! PerformanceSet "a"[1] COUNTER=N    sets a counter (PortCounters.SymbolErrorCounter=100)
+//! PerformanceSet "a"[1] COUNTER=+N   lets it grow by N a second from now on; +0 ends it
 //! Baselid "a"[1] LID [LMC]           another LID, without the subnet manager
 //! Description "a" "new"              another node description
 //! Virtual "a"[1]                     a port of an adapter can have virtual ports from now on
@@ -81,8 +82,10 @@ pub enum Command {
         place: Place,
         /// The counter, with or without the attribute's name and a dot in front.
         counter: String,
-        /// Its value.
+        /// Its value, or by how much it grows a second.
         value: u64,
+        /// Whether it grows.
+        grows: bool,
     },
     /// Gives another LID behind the subnet manager's back.
     BaseLid {
@@ -134,7 +137,7 @@ ReLink \"a\"[1] | \"a\"              plug it back\n\
 Clear \"a\"[1] | \"a\"               take out, and forget the port's settings\n\
 Guid \"a\"[1] 0x...                another GUID\n\
 Error \"a\"[1] RATE% [ATTRIBUTE]   lose datagrams there; 0 ends it\n\
-PerformanceSet \"a\"[1] COUNTER=N  set a counter\n\
+PerformanceSet \"a\"[1] COUNTER=N  set a counter; =+N: let it grow by N a second, +0 ends it\n\
 Baselid \"a\"[1] LID [LMC]         another LID\n\
 Description \"a\" \"new\"            another node description\n\
 Virtual \"a\"[1]                   an adapter's port can have virtual ports from now on\n\
@@ -222,7 +225,10 @@ fn backend_command(word: &str, words: &mut Words<'_>) -> Result<Command, String>
             let setting = words.next("COUNTER=VALUE")?.text;
             let (counter, value) =
                 setting.split_once('=').ok_or_else(|| format!("`{setting}`: expected COUNTER=VALUE"))?;
-            Command::PerformanceSet { place, counter: counter.to_owned(), value: number(value, "a value")? }
+            let (grows, value) = value.strip_prefix('+').map_or((false, value), |value| (true, value));
+            let (counter, value) =
+                (counter.to_owned(), number(value, "a value, or + and what it grows by a second")?);
+            Command::PerformanceSet { place, counter, value, grows }
         }
         "baselid" => {
             let place = words.place()?;
@@ -358,7 +364,17 @@ mod tests {
             Command::PerformanceSet {
                 place: place("S", 5),
                 counter: "PortCounters.SymbolErrorCounter".into(),
-                value: 100
+                value: 100,
+                grows: false
+            }
+        );
+        assert_eq!(
+            command("perf S[5] PortXmitWait=+7"),
+            Command::PerformanceSet {
+                place: place("S", 5),
+                counter: "PortXmitWait".into(),
+                value: 7,
+                grows: true
             }
         );
         assert_eq!(
@@ -385,6 +401,7 @@ mod tests {
             ("unlink a[1] b", "too much"),
             ("error a 101%", "0 to 100"),
             ("performanceset a[1] x", "COUNTER=VALUE"),
+            ("performanceset a[1] x=+y", "what it grows by a second"),
             ("baselid a 70000", "0 to 49151"),
         ] {
             let error = parse(line).unwrap_err();

@@ -127,7 +127,7 @@ pub fn preload_library() -> io::Result<PathBuf> {
 fn present(places: Vec<PathBuf>) -> io::Result<PathBuf> {
     places.iter().find(|path| path.is_file()).cloned().ok_or_else(|| {
         let places: Vec<_> = places.iter().map(|path| path.display().to_string()).collect();
-        let text = format!("the preload library is not at {}; set {ENV_PRELOAD}", places.join(", "));
+        let text = format!("the preload library is not at {}; `cargo build -p rsm-preload` (with --release for a release) builds it, or set {ENV_PRELOAD}", places.join(", "));
         io::Error::new(io::ErrorKind::NotFound, text)
     })
 }

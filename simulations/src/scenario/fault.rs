@@ -60,6 +60,8 @@ pub enum Fault {
     Hold { port: PortName, lid: u16 },
     /// A switch has an entry in its forwarding table that nobody wrote (B20).
     Stray { node: String, lid: u16, port: u8 },
+    /// A performance counter of a port, by its name in the specification, grows by itself from now on; 0 a second ends it.
+    Grow { port: PortName, counter: String, per_second: u32 },
     /// A port of an adapter can have virtual ports from now on, and says so (B74).
     VirtualPorts { port: PortName },
     /// An end port is locked with an M_Key of an earlier manager, in hexadecimal (B64, B67).

@@ -8,7 +8,7 @@ use mad::types::{PortNum, PortPhysState, PortState, Timestamp};
 
 use super::{Fault, ManagerSpec, Outcome, PortName, Scenario, Traced, What};
 use crate::device::notices::Issuer;
-use crate::device::{Misbehaviour, Quirk};
+use crate::device::{Counter, Misbehaviour, Quirk};
 use crate::world::{Agent, AgentId, Config, End, World};
 
 /// Events that an outcome shows.
@@ -243,6 +243,12 @@ impl Play<'_> {
                 let end = self.end_port(port)?;
                 let device = self.world.device_mut(end.node);
                 device.ports[end.port.index()].info.base_lid.set(*lid);
+            }
+            Fault::Grow { port, counter, per_second } => {
+                let (end, counter) = (self.end(port)?, Counter::named(counter)?);
+                let now = self.world.now();
+                let port = &mut self.world.device_mut(end.node).ports[end.port.index()];
+                port.counters.grow(counter, f64::from(*per_second), now);
             }
             Fault::VirtualPorts { port } => {
                 let end = self.end_port(port)?;

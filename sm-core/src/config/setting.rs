@@ -55,9 +55,9 @@ impl fmt::Display for Allowed {
             Self::Guids => f.write_str("a list of GUIDs as text, such as [\"0x0002c90300a1b2c1\"]"),
             Self::Urls => f.write_str("a list of URLs, such as [\"http://127.0.0.1:2379\"]"),
             Self::Hex => f.write_str("a 64-bit number as text, such as \"0x0000000000000001\""),
-            Self::Key => {
-                f.write_str("an M_Key of up to 16 hexadecimal digits as text, not 0 (it is not shown here)")
-            }
+            Self::Key => f.write_str(
+                "an M_Key as text, 0x and up to 16 hexadecimal digits, not 0 (it is not shown here)",
+            ),
             Self::Weights => f.write_str(VlWeights::ALLOWED),
             Self::Lanes => f.write_str(VlMap::ALLOWED),
             Self::Engines => {
