@@ -172,7 +172,7 @@ fn b11_a_flapping_link_does_not_keep_settings_from_being_taken_up() {
         });
     }
     rig.run(Duration::from_secs(5));
-    let mut settings = sm_core::settings::SmSettings::default();
+    let mut settings = SmSettings::default();
     settings.plan.subnet_timeout = 16;
     rig.tell(sm_core::sm::Event::Settings(Box::new(settings)));
     rig.run(Duration::from_secs(10));
