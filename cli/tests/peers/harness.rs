@@ -1,12 +1,13 @@
 //! A simulated fabric that stock programs sit on, ibsim or `rsm emulate`: what tests that run on both need of it.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::net::Net;
-use crate::program::{Running, Said, wait_until};
+use crate::program::{Running, Said, wait_until_or_tell};
 use crate::wire::{Traffic, WireLog};
 
 /// A running simulator. Ends with the value.
@@ -56,6 +57,27 @@ pub(crate) trait Harness: Sync + Sized {
         self.spawn(node, program, args).finish()
     }
 
+    /// Waits until the port of a node leads to a master of this priority; when it is given up, the last answer is told, and what every
+    /// opensm here has logged last.
+    fn wait_for_master(&self, node: &str, priority: u8) {
+        let says = format!("priority {priority} state 3 SMINFO_MASTER");
+        let last = RefCell::new(String::new());
+        let is_there = || {
+            let said = self.run(node, "sminfo", &[]);
+            let is_there = said.out.contains(&says);
+            *last.borrow_mut() = format!("{}{}", said.out, said.err);
+            is_there
+        };
+        wait_until_or_tell(&says, is_there, || format!("sminfo: {}\n{}", last.borrow(), self.opensm_logs()));
+    }
+
+    /// The ends of the logs of every opensm that was started here.
+    fn opensm_logs(&self) -> String {
+        let folders = fs::read_dir(self.folder()).into_iter().flatten().flatten();
+        let logs = folders.map(|folder| folder.path().join("log")).filter(|log| log.is_file());
+        logs.map(|log| format!("{}:\n{}\n", log.display(), end_of(&read(&log)))).collect()
+    }
+
     /// Runs `rsm` on a node to its end.
     fn rsm(&self, node: &str, args: &[&str]) -> Said {
         self.run(node, env!("CARGO_BIN_EXE_rsm"), args)
@@ -79,6 +101,17 @@ pub(crate) trait Harness: Sync + Sized {
     }
 }
 
+fn read(log: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned()
+}
+
+/// The last lines of a log.
+fn end_of(log: &str) -> String {
+    const LINES: usize = 40;
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n")
+}
+
 /// Every line of its log is written at once.
 fn configure(file: &Path, options: &str) {
     fs::write(file, format!("force_log_flush TRUE\n{options}")).expect("configuration of opensm");
@@ -92,7 +125,7 @@ pub(crate) struct OpenSm {
 
 impl OpenSm {
     pub(crate) fn log(&self) -> String {
-        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
+        read(&self.log)
     }
 
     /// Gives it other lines of its own, and has it read them.
@@ -104,7 +137,8 @@ impl OpenSm {
     }
 
     pub(crate) fn wait_for(&self, text: &str) {
-        wait_until(&format!("opensm says {text:?}"), || self.log().contains(text));
+        let says = format!("opensm says {text:?}");
+        wait_until_or_tell(&says, || self.log().contains(text), || end_of(&self.log()));
     }
 
     /// Waits until every link is Active. The first `SUBNET UP` may come earlier: where the MTU of an adapter's port changes,
@@ -113,9 +147,9 @@ impl OpenSm {
         self.wait_for("SUBNET UP");
         let net = harness.net();
         let node = net.attachable().pop().expect("a host");
-        wait_until("every link is Active", || {
-            harness.run(&node, "iblinkinfo", &["-l"]).out.matches("Active").count() == 2 * net.links()
-        });
+        let all_are =
+            || harness.run(&node, "iblinkinfo", &["-l"]).out.matches("Active").count() == 2 * net.links();
+        wait_until_or_tell("every link is Active", all_are, || end_of(&self.log()));
     }
 
     /// Asks it to end.

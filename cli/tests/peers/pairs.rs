@@ -41,8 +41,7 @@ fn kill(manager: Running) {
 
 /// Waits until a host's own port leads to a master of this priority, and asks that for something.
 fn master_is(harness: &impl Harness, priority: u8) {
-    let says = format!("priority {priority} state 3 SMINFO_MASTER");
-    wait_until(&says, || harness.run("H1", "sminfo", &[]).out.contains(&says));
+    harness.wait_for_master("H1", priority);
     // One datagram: ibsim's preload library cuts what is longer.
     wait_until("saquery is answered", || {
         let said = harness.run("H1", "saquery", &["-c"]);

@@ -26,21 +26,16 @@ fn ours(harness: &impl Harness, node: &str, priority: u8) -> (Running, std::path
     (Running::start(command), file)
 }
 
-fn wait_for_master(harness: &impl Harness, priority: u8) {
-    let says = format!("priority {priority} state 3 SMINFO_MASTER");
-    wait_until(&says, || harness.run("H1", "sminfo", &[]).out.contains(&says));
-}
-
 fn opensm_hands_over_to_ours_when_that_is_raised<H: Harness>() {
     let harness = H::start(Net::own("two-switches.net"));
     let opensm = harness.opensm_with("H0", &[], &opensm_options(5));
     opensm.wait_until_up(&harness);
     let (standby, file) = ours(&harness, "H3", 3);
     wait_until("it stands by", || standby.err().contains("our role role=Standby"));
-    wait_for_master(&harness, 5);
+    harness.wait_for_master("H1", 5);
     fs::write(file, config(8)).expect("configuration");
     standby.signal("HUP");
-    wait_for_master(&harness, 8);
+    harness.wait_for_master("H1", 8);
     opensm.wait_for("Entering STANDBY state");
     assert_eq!(standby.stop().code, Some(0));
 }
@@ -53,9 +48,9 @@ fn ours_hands_over_to_opensm_when_that_is_raised() {
     wait_until("the fabric is up", || master.out().contains("fabric is up"));
     let opensm = harness.opensm_with("H3", &[], &opensm_options(3));
     opensm.wait_for("Entering STANDBY state");
-    wait_for_master(&harness, 5);
+    harness.wait_for_master("H1", 5);
     opensm.reconfigure(&opensm_options(8));
-    wait_for_master(&harness, 8);
+    harness.wait_for_master("H1", 8);
     wait_until("ours stands by", || master.err().contains("our role role=Standby"));
     assert_eq!(master.stop().code, Some(0));
 }

@@ -103,9 +103,14 @@ impl Drop for Running {
 
 /// Waits for a condition, without a say on how fast it comes.
 pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    wait_until_or_tell(what, condition, String::new);
+}
+
+/// The same; when it is given up, what is `known` besides is told.
+pub(crate) fn wait_until_or_tell(what: &str, condition: impl Fn() -> bool, known: impl Fn() -> String) {
     let end = Instant::now() + LIMIT;
     while !condition() {
-        assert!(Instant::now() < end, "gave up waiting until {what}");
+        assert!(Instant::now() < end, "gave up waiting until {what}\n{}", known());
         std::thread::sleep(Duration::from_millis(20));
     }
 }
