@@ -66,10 +66,10 @@ fn drawn_scenarios_with_clients_that_found_loops_hold() {
 }
 
 /// What these seeds draw brought members back that had left while their manager was away: one that rules the part that it was cut off
-/// with, is killed and starts again with what it kept, or hands over and takes over again.
+/// with, is killed and starts again with what it kept, or hands over and takes over again; or their ports were out of its sight.
 #[test]
 fn drawn_scenarios_in_which_members_left_unseen_hold() {
-    for seed in [62, 174, 288, 357, 563, 972, 1059, 1296, 1371, 1491] {
+    for seed in [62, 174, 288, 343, 357, 563, 972, 1059, 1296, 1371, 1491] {
         let outcome = play(&random_with_clients(seed), seed);
         assert!(outcome.is_right(), "{outcome}");
     }

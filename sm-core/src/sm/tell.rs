@@ -7,7 +7,7 @@
 //! Whom the SA *serves*, that is whose registrations it has, if there are any, is kept and mirrored with them: who goes on
 //! with a state, after a restart or as another manager, tells those whom that state does not serve, and no others.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,8 +29,13 @@ const TRIES: u32 = 3;
 /// Who has been told to register anew, and has confirmed it, since it was last unknown what ports had registered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// How often that was unknown so far. Each time what the SA holds may lack something, and may hold what a port has left since.
+    /// How often that became unknown so far, of all ports or of one. Each time what the SA holds may lack something, and may hold what
+    /// a port has left since.
     pub doubts: u32,
+    /// Which of these was the last that was about all ports; 0: none.
+    pub of_all: u32,
+    /// Which was the last about a port that has been out of sight.
+    pub of_port: BTreeMap<Guid, u32>,
     /// The ports, by PortGUID.
     pub ports: BTreeSet<Guid>,
 }
@@ -68,6 +73,7 @@ impl Tell {
         (self.served, self.restored) = (served, false);
         self.era = self.era.wrapping_add(1);
         self.told.ports.clear();
+        self.told.of_port.clear();
         self.told_is_new = true;
     }
 
@@ -117,7 +123,7 @@ impl Tell {
 
     /// Nobody is told any more; who takes over tells whom it has to.
     pub(super) fn stand_by(&mut self) {
-        let told = Told { doubts: self.told.doubts, ..Told::default() };
+        let told = Told { doubts: self.told.doubts, of_all: self.told.of_all, ..Told::default() };
         let (era, next, backlog) = (self.era.wrapping_add(1), self.next, self.backlog);
         *self = Self { next, backlog, era, told, ..Self::default() };
     }
@@ -135,9 +141,13 @@ impl Tell {
     pub(super) fn retain_present(&mut self, now: &Observed) {
         let Some(served) = &mut self.served else { return };
         let present: BTreeSet<Guid> = end_ports(now).map(|port| port.guid).collect();
-        let before = served.len();
-        served.retain(|guid| present.contains(guid));
-        self.is_new |= served.len() < before;
+        for guid in served.extract_if(.., |guid| !present.contains(guid)) {
+            self.is_new = true;
+            self.told_is_new = true;
+            self.told.doubts = self.told.doubts.wrapping_add(1);
+            self.told.of_port.insert(guid, self.told.doubts);
+            self.told.ports.remove(&guid);
+        }
     }
 
     /// Ports that are in service and are not served: they registered with somebody else, with a manager before us, or not since
@@ -181,6 +191,7 @@ impl Sm {
         self.tell.resume(Some(BTreeSet::new()));
         self.tell.is_new = true;
         self.tell.told.doubts = self.tell.told.doubts.wrapping_add(1);
+        self.tell.told.of_all = self.tell.told.doubts;
         self.save_served(true);
     }
 

@@ -1,6 +1,7 @@
-//! Memberships that nobody can vouch for: the port may have left while the manager was away, by telling another one.
+//! Memberships that nobody can vouch for: the port may have left while the manager was away, or the port from its sight, by telling
+//! another manager.
 //!
-//! Where it is not known what ports have registered, they are told to register anew (`sm::tell`). Whoever is still a member joins
+//! Where it is not known what ports have registered, or ports come back, they are told to register anew (`sm::tell`). Whoever is still a member joins
 //! again within seconds: kernels do so at once, and pause for 16 s at most where they get no answer. A membership that its port
 //! has not confirmed [`PATIENCE`] after it was told ends as by a leave. Whose port was not told, or does not answer, stays.
 //!

@@ -315,8 +315,11 @@ impl Groups {
 
     /// Takes note of who was told to register anew.
     pub(in crate::sa) fn note_told(&mut self, told: &Told, now: Timestamp) {
-        if std::mem::replace(&mut self.doubts, told.doubts) != told.doubts {
-            self.doubt(|_| false);
+        let before = std::mem::replace(&mut self.doubts, told.doubts);
+        if told.doubts != before {
+            let is_new = |number: &u32| *number > before;
+            let all = is_new(&told.of_all);
+            self.doubt(|port| !all && !told.of_port.get(&port).is_some_and(is_new));
         }
         self.doubted.told(&told.ports, now);
     }

@@ -402,7 +402,8 @@ proptest! {
 }
 
 fn told(doubts: u32, snapshot: &Snapshot, hosts: &[u8]) -> Told {
-    Told { doubts, ports: hosts.iter().map(|n| host(snapshot, *n).guid).collect() }
+    let ports = hosts.iter().map(|n| host(snapshot, *n).guid).collect();
+    Told { doubts, of_all: doubts, ports, ..Told::default() }
 }
 
 /// Hosts 0 to 3 are members in two ways, and nobody can vouch for that. Host 0 joins again in one of them, host 1 in both, host 2 in
@@ -446,6 +447,24 @@ fn doubted_memberships_end_that_a_port_does_not_confirm_after_it_was_told() {
     assert!(groups.get(group).is_none());
     assert_eq!(groups.take_events(), [GroupEvent::Deleted(group, PKey(0xffff))]);
     assert_eq!(groups.deadline(), None);
+}
+
+/// A port that was out of sight may have left meanwhile; the others have not.
+#[test]
+fn memberships_of_a_port_that_was_out_of_sight_are_doubted_and_no_others() {
+    let snapshot = freeze(TREE.fabric());
+    let mut groups = Groups::default();
+    for n in 0..2 {
+        join(&mut groups, &snapshot, n, mgid(1), FULL).unwrap();
+    }
+    let of_port = [(host(&snapshot, 1).guid, 3)].into();
+    let told = Told { of_all: 0, of_port, ..told(3, &snapshot, &[0, 1]) };
+    for s in [1, 50] {
+        groups.note_told(&told, Timestamp::from_start(Duration::from_secs(s)));
+    }
+    groups.end_doubts(Timestamp::from_start(Duration::from_secs(121)));
+    let left: Vec<Guid> = groups.get(mgid(1)).unwrap().members().keys().copied().collect();
+    assert_eq!(left, [host(&snapshot, 0).guid]);
 }
 
 /// Who was joined by another port is not the one that is told.
