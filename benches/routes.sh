@@ -95,7 +95,9 @@ for name in "${chosen[@]}"; do
     python3 - "$name" "$engine" "$work" <<'PYTHON' || worse=1
 import json, sys
 name, engine, work = sys.argv[1:]
-load = lambda pattern: ([s["congestion"] for s in json.load(open(f"{work}/{pattern}.json"))] + [None])[:2]
+def load(pattern):  # nothing is written where an engine refuses and there is no dump beside it
+    text = open(f"{work}/{pattern}.json").read()
+    return ([s["congestion"] for s in json.loads(text or "[]")] + [None, None])[:2]
 (ours, theirs), (our_halves, their_halves) = load("alltoall"), load("bisection")
 if ours is None or theirs is None:
     cell = lambda c, text, why: why if c is None else text(c)

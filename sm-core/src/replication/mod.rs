@@ -87,12 +87,16 @@ pub enum CopyState {
 
 impl CopyState {
     /// What is known of the newer of this copy and of what a store that managers share holds, where that answered; `trusted` as
-    /// [`SharedStore::read`](crate::store::SharedStore::read) has it. A store that holds nothing, or less than our own copy, has lost its data,
-    /// and says nothing of what was acknowledged; `held` and `own` are the versions of both.
+    /// [`SharedStore::read`](crate::store::SharedStore::read) has it; `held` and `own` are the versions of both. A store that holds nothing,
+    /// or less than our own copy, has lost its data, and says nothing of what was acknowledged. What we hold without a copy of the
+    /// master's counts what we noted ourselves too: that it is more than the store's says nothing about either.
     #[must_use]
     pub fn with_shared(self, trusted: bool, held: u64, own: u64) -> Self {
-        if held == 0 || held < own {
-            return self;
+        match self {
+            _ if held == 0 => return self,
+            Self::Incomplete if held < own => return Self::Doubtful,
+            Self::Doubtful | Self::Confirmed if held < own => return self,
+            Self::Incomplete | Self::Doubtful | Self::Confirmed => {}
         }
         self.max(if trusted { Self::Confirmed } else { Self::Doubtful })
     }
