@@ -91,6 +91,8 @@ pub struct Server {
     /// The same with the alias GUIDs of now, once somebody asks.
     picture: Option<Arc<Snapshot>>,
     registry: Registry,
+    /// Who was told to register anew, as it was last noted of these registrations.
+    told: Option<Arc<Told>>,
     /// Ports of the last picture, to tell which come and go.
     ports: BTreeSet<Guid>,
     waiting: FairQueue<Requester, Request>,
@@ -135,6 +137,7 @@ impl Server {
             snapshot: None,
             picture: None,
             registry: Registry::default(),
+            told: None,
             ports: BTreeSet::new(),
             waiting: FairQueue::new(config.queue, config.queue_per_requester),
             outgoing: VecDeque::new(),
@@ -197,6 +200,7 @@ impl Server {
     /// Goes on with registrations that were kept, in place of all that it has. Returns how many could not be used.
     pub fn restore(&mut self, entries: &Entries, epoch: Epoch, now: Timestamp) -> usize {
         let refused = self.registry.restore(entries, epoch, now);
+        self.told = None;
         // Groups of partitions are there whether anybody kept them or not.
         if let Some(snapshot) = self.snapshot.clone() {
             self.settle_partitions(&snapshot);
@@ -205,9 +209,12 @@ impl Server {
     }
 
     /// Takes note of who was told to register anew: of memberships that nobody can vouch for those end that such a port does not
-    /// confirm in time.
-    pub fn note_told(&mut self, told: &Told, now: Timestamp) {
-        self.registry.groups.note_told(told, now);
+    /// confirm in time. The same once more costs nothing.
+    pub fn note_told(&mut self, told: &Arc<Told>, now: Timestamp) {
+        if self.told.as_ref().is_none_or(|noted| !Arc::ptr_eq(noted, told)) {
+            self.registry.groups.note_told(told, now);
+            self.told = Some(Arc::clone(told));
+        }
     }
 
     /// Answers from this picture from now on. Ports that came or went are reported to subscribers.

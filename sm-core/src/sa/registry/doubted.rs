@@ -5,7 +5,7 @@
 //! again within seconds: kernels do so at once, and pause for 16 s at most where they get no answer. A membership that its port
 //! has not confirmed [`PATIENCE`] after it was told ends as by a leave. Whose port was not told, or does not answer, stays.
 //!
-//! Cost: O(doubted) where somebody was told, O(log doubted) for a join.
+//! Cost: O(doubted) where somebody was told, O(log doubted) for a join and for each that ends, O(1) to tell when.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -32,17 +32,22 @@ struct Doubt {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Doubted {
     members: BTreeMap<Member, Doubt>,
+    /// Those that end, by when.
+    ends: BTreeSet<(Timestamp, Member)>,
 }
 
 impl Doubted {
     /// A membership of a port is doubted, from nothing if it is already.
     pub(super) fn add(&mut self, member: Member, port: Guid) {
+        self.remove(member);
         self.members.insert(member, Doubt { port, confirmed: JoinState(0), ends: None });
     }
 
     /// It has ended.
     pub(super) fn remove(&mut self, member: Member) {
-        self.members.remove(&member);
+        if let Some(at) = self.members.remove(&member).and_then(|doubt| doubt.ends) {
+            self.ends.remove(&(at, member));
+        }
     }
 
     /// The port joins again as `joined`, of all the ways in which it is a member.
@@ -50,29 +55,33 @@ impl Doubted {
         let Some(doubt) = self.members.get_mut(&member) else { return };
         doubt.confirmed.0 |= joined.0;
         if all.0 & !doubt.confirmed.0 == 0 {
-            self.members.remove(&member);
+            self.remove(member);
         }
     }
 
     /// These ports have been told to register anew.
     pub(super) fn told(&mut self, ports: &BTreeSet<Guid>, now: Timestamp) {
-        let waiting = self.members.values_mut().filter(|doubt| doubt.ends.is_none());
-        waiting
-            .filter(|doubt| ports.contains(&doubt.port))
-            .for_each(|doubt| doubt.ends = Some(now + PATIENCE));
+        let waiting = self.members.iter_mut().filter(|(_, doubt)| doubt.ends.is_none());
+        for (member, doubt) in waiting.filter(|(_, doubt)| ports.contains(&doubt.port)) {
+            let at = now + PATIENCE;
+            doubt.ends = Some(at);
+            self.ends.insert((at, *member));
+        }
     }
 
     /// The memberships that were not confirmed in time, and what was confirmed of each.
     pub(super) fn take_due(&mut self, now: Timestamp) -> Vec<(Member, JoinState)> {
-        if self.members.is_empty() {
-            return Vec::new();
+        let mut due = Vec::new();
+        while self.ends.first().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, member)) = self.ends.pop_first() else { break };
+            due.extend(self.members.remove(&member).map(|doubt| (member, doubt.confirmed)));
         }
-        let due = self.members.extract_if(.., |_, doubt| doubt.ends.is_some_and(|at| at <= now));
-        due.map(|(member, doubt)| (member, doubt.confirmed)).collect()
+        due.sort_unstable_by_key(|(member, _)| *member);
+        due
     }
 
     /// When the next one ends.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
-        self.members.values().filter_map(|doubt| doubt.ends).min()
+        self.ends.first().map(|(at, _)| *at)
     }
 }
