@@ -12,7 +12,6 @@
 use std::collections::BTreeMap;
 
 use mad::wire::smp::LinearForwardingTable;
-use routing::routes::{LFT_BLOCK, NO_PORT};
 
 use super::jobs::Job;
 use super::steps::{desired_block, due_blocks, is_idle, last_block_in_force};
@@ -21,17 +20,18 @@ use crate::plan::ports::{PortPlan, PortRole};
 use crate::request::Answer;
 
 /// What an emptied block holds.
-pub(super) const EMPTY: Block = [NO_PORT; LFT_BLOCK];
+pub(super) const EMPTY: Block = LinearForwardingTable::DROP_ALL.ports;
 
 /// Reads of blocks in force of which nothing is known, where something is to change beside them.
 pub(super) fn unknown_jobs(apply: &Apply) -> Vec<Job> {
     let graph = &apply.plan.graph;
     let blocks_of = |switch: u32| {
-        let (node, guid) = (graph.node(switch), graph.guid(switch));
+        let node = graph.node(switch);
+        let known = apply.ground.tables.blocks(graph.guid(switch));
         let last = last_block_in_force(apply, node).filter(|_| !is_idle(apply, node));
         let blocks = last.map_or(0..0, |last| 0..last + 1);
         blocks
-            .filter(move |block| apply.ground.tables.get(guid, *block).is_none())
+            .filter(|block| known.get(*block).is_none_or(Option::is_none))
             .map(move |block| (switch, block as u16))
     };
     let unknown: Vec<(u32, u16)> = (0..graph.switch_count() as u32).flat_map(blocks_of).collect();
@@ -49,7 +49,7 @@ pub(super) fn unknown_jobs(apply: &Apply) -> Vec<Job> {
         changing.get(block).is_some_and(|(first, last)| first != switch || last != switch)
     };
     let due = unknown.into_iter().filter(|place| raises || changes_beside(place));
-    due.map(|(switch, block)| Job::Unknown { switch, block, empty: false }).collect()
+    due.map(|(switch, block)| Job::ReadUnknown { switch, block }).collect()
 }
 
 fn is_to_rise(apply: &Apply, plan: &PortPlan) -> bool {
@@ -68,7 +68,7 @@ impl Apply {
             return self.table_settled(switch, block, &asked, answer);
         }
         if *answer != Answer::Cancelled {
-            self.queue.push_back(Job::Unknown { switch, block, empty: true });
+            self.queue.push_back(Job::EmptyUnknown { switch, block });
         }
     }
 }

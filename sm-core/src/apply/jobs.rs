@@ -47,14 +47,19 @@ pub enum Job {
         /// Block of 64 LIDs.
         block: u16,
     },
-    /// One block of a switch in service of which nothing is known: read, or emptied.
-    Unknown {
+    /// A read of one block of a switch in service of which nothing is known.
+    ReadUnknown {
         /// Index of the switch in the plan's graph.
         switch: u32,
         /// Block of 64 LIDs.
         block: u16,
-        /// Emptied.
-        empty: bool,
+    },
+    /// One block of a switch in service that does not hold what it shall, emptied.
+    EmptyUnknown {
+        /// Index of the switch in the plan's graph.
+        switch: u32,
+        /// Block of 64 LIDs.
+        block: u16,
     },
     /// SL-to-VL table of a node that may have been configured before.
     ReadLanes {
@@ -146,14 +151,11 @@ impl Apply {
                 let write = self.write(step, index)?;
                 self.table_request(write.switch, write.block, transition_block(self, &write))
             }
-            Job::ReadTable { switch, block } => {
+            Job::ReadTable { switch, block } | Job::ReadUnknown { switch, block } => {
                 let (node, guid) = (self.plan.graph.node(switch), self.plan.graph.guid(switch));
                 Some(SmpRequest::get::<LinearForwardingTable>(self.path(node)?, guid, u32::from(block)))
             }
-            Job::Unknown { switch, block, empty: false } => {
-                self.keyless_request(&Job::ReadTable { switch, block })
-            }
-            Job::Unknown { switch, block, empty: true } => self.table_request(switch, block, empty::EMPTY),
+            Job::EmptyUnknown { switch, block } => self.table_request(switch, block, empty::EMPTY),
             Job::PortTable { index } => {
                 let plan = *self.plan.port_tables.get(index as usize)?;
                 let request = SmpRequest::port_table(&self.observed, plan.end, plan.table, Some(plan.data))?;
@@ -195,8 +197,8 @@ impl Apply {
                     self.table_settled(switch, block, &asked, answer);
                 }
             }
-            Job::Unknown { switch, block, empty: false } => self.unknown_read(switch, block, answer),
-            Job::Unknown { switch, block, empty: true } => {
+            Job::ReadUnknown { switch, block } => self.unknown_read(switch, block, answer),
+            Job::EmptyUnknown { switch, block } => {
                 self.table_answered(switch, block, &empty::EMPTY, answer);
             }
             Job::Probe { end } => self.probed(end, answer),

@@ -37,23 +37,16 @@ pub(super) struct Verification {
     /// Since when cables may lead elsewhere than the picture says; `None`: nobody asks.
     pictured: Option<Timestamp>,
     asked: BTreeMap<PortRef, Timestamp>,
-    /// The step whose questions are being answered, if an answer was late.
-    late: Option<Step>,
     /// The step that asked last.
     step: Option<Step>,
+    /// Whether an answer to its questions was late.
+    late: bool,
     repeats: u8,
 }
 
 impl Verification {
-    pub(super) const fn of(pictured: Timestamp) -> Self {
-        Self {
-            now: pictured,
-            pictured: Some(pictured),
-            asked: BTreeMap::new(),
-            late: None,
-            step: None,
-            repeats: 0,
-        }
+    pub(super) fn of(pictured: Timestamp) -> Self {
+        Self { now: pictured, pictured: Some(pictured), ..Self::default() }
     }
 
     pub(super) const fn at(&mut self, now: Timestamp) {
@@ -106,7 +99,8 @@ impl Apply {
     /// Puts the last step once more in front where one of its answers was late.
     pub(super) fn verify_again(&mut self) {
         let verification = &mut self.verification;
-        if let Some(step) = verification.late.take().filter(|_| verification.repeats < MOST_REPEATS) {
+        let late = std::mem::take(&mut verification.late) && verification.repeats < MOST_REPEATS;
+        if let Some(step) = verification.step.filter(|_| late) {
             verification.repeats += 1;
             self.steps.push_front(step);
         }
@@ -123,7 +117,7 @@ impl Apply {
     pub(super) fn link_verified(&mut self, end: PortRef, answer: &Answer) {
         let verification = &mut self.verification;
         if verification.asked.get(&end).is_some_and(|at| verification.now.saturating_since(*at) > SWIFT) {
-            verification.late = verification.step;
+            verification.late = true;
         }
         let (Some(info), Some(peer)) = (answer.attribute::<NodeInfo>(), self.observed.fabric.peer(end))
         else {
@@ -134,7 +128,7 @@ impl Apply {
             return;
         }
         self.moved = true;
-        self.verification.late = None;
+        self.verification.late = false;
         self.stop();
         let reason = "its cable was moved while we looked: the fabric is walked again before anything is set";
         self.failed_because(end.node, format!("the link of port {}", end.port), reason);

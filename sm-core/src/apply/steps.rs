@@ -248,18 +248,21 @@ pub(super) fn transition_block(apply: &Apply, write: &Write) -> Block {
 
 /// The last block that a switch forwards by as it was found; `None` where it forwards nothing.
 pub(super) fn last_block_in_force(apply: &Apply, node: NodeId) -> Option<usize> {
-    let info = switch_info(apply, node)?;
-    let top = info.linear_fdb_top.get().min(info.linear_fdb_cap.get().saturating_sub(1)).min(0xbfff);
+    let top = top_in_force(apply, node);
     (top > 0).then_some(usize::from(top) / LFT_BLOCK)
+}
+
+/// LinearFDBTop as it was found, as far as it can be meant; 0 where it is not known.
+fn top_in_force(apply: &Apply, node: NodeId) -> u16 {
+    switch_info(apply, node).map_or(0, |info| {
+        info.linear_fdb_top.get().min(info.linear_fdb_cap.get().saturating_sub(1)).min(0xbfff)
+    })
 }
 
 /// The last block to be written: up to the highest routed LID, or to LinearFDBTop as it was found, whose entries are to be
 /// cleared then.
 fn last_block(apply: &Apply, node: NodeId, top: u16) -> usize {
-    let found = switch_info(apply, node).map_or(0, |info| {
-        info.linear_fdb_top.get().min(info.linear_fdb_cap.get().saturating_sub(1)).min(0xbfff)
-    });
-    usize::from(top.max(found)) / LFT_BLOCK
+    usize::from(top.max(top_in_force(apply, node))) / LFT_BLOCK
 }
 
 /// What a block shall hold; "no port" for every LID that nobody has (B20), and everywhere as long as the switch waits to

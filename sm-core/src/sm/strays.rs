@@ -29,6 +29,9 @@ use crate::request::SmpRequest;
 /// Whatever SubnetTimeOut says (it can say hours), nobody waits longer than so.
 const LONGEST: Duration = Duration::from_secs(4);
 
+/// Sets that are kept before it is looked which are gone.
+const ROOM: usize = 64;
+
 /// Destination, attribute, modifier.
 type Place = (u64, u16, u32);
 
@@ -45,6 +48,8 @@ struct Held {
 pub(super) struct Strays {
     /// What the last copy of a Set says, and when it is gone.
     sets: BTreeMap<Place, (Timestamp, [u8; 64])>,
+    /// With so many of them those that are gone are cleared away: half of them at least are new by then, so that this costs O(1) each.
+    room: usize,
     /// In the order in which they came.
     held: Vec<Held>,
 }
@@ -52,14 +57,18 @@ pub(super) struct Strays {
 impl Strays {
     /// A request has ended of which copies may be under way. `subnet_timeout` as PortInfo codes it.
     pub(super) fn note(&mut self, stray: &Stray, subnet_timeout: u8, now: Timestamp) {
-        self.sets.retain(|_, (until, _)| *until > now);
         let smp = Smp::from_mad(stray.datagram.mad);
         let until = stray.last_sent + lifetime(subnet_timeout);
-        if smp.header.method() == Method::SET && until > now {
-            let header = &smp.header;
-            let place = (stray.destination, header.attribute_id.get(), header.attribute_modifier.get());
-            self.sets.insert(place, (until, smp.data));
+        if smp.header.method() != Method::SET || until <= now {
+            return;
         }
+        if self.sets.len() >= self.room {
+            self.sets.retain(|_, (until, _)| *until > now);
+            self.room = ROOM.max(2 * self.sets.len());
+        }
+        let header = &smp.header;
+        let place = (stray.destination, header.attribute_id.get(), header.attribute_modifier.get());
+        self.sets.insert(place, (until, smp.data));
     }
 
     /// Takes a request that must not be sent yet; gives back one that may.
