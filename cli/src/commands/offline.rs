@@ -81,7 +81,7 @@ pub(super) fn route(args: &Route) -> Outcome {
     for engine in chosen {
         let began = Instant::now();
         let routed = engine.route(&graph, &input);
-        too_few = too_few.or_else(|| too_few_vls(given(args), routed.as_ref().err()));
+        too_few = too_few.or_else(|| too_few_vls(given(args), routed.as_ref().err()?));
         if let (Some(text), [_]) = (&too_few, &args.engine[..]) {
             return Err(usage(text));
         }
@@ -129,13 +129,13 @@ fn given(args: &Route) -> GivenVls {
 }
 
 /// What is said where an engine needs more VLs than the caller says there are.
-pub(super) fn too_few_vls((data_vls, max_vls): GivenVls, refused: Option<&RoutingError>) -> Option<String> {
-    let RoutingError::NotEnoughVls { available, .. } = refused? else { return None };
+pub(super) fn too_few_vls((data_vls, max_vls): GivenVls, refused: &RoutingError) -> Option<String> {
+    let RoutingError::NotEnoughVls { available, .. } = refused else { return None };
     let flag = match max_vls {
         Some(most) if most == *available && most < data_vls => "--max-vls",
         _ => "--data-vls",
     };
-    Some(format!("{flag} {available}: {}", refused?))
+    Some(format!("{flag} {available}: {refused}"))
 }
 
 /// The engine of a chain that routes, after telling why those before it don't.
@@ -150,7 +150,7 @@ fn chain(args: &Route, graph: &SwitchGraph, input: &RoutingInput) -> Outcome<&'s
         }
         Err(refused) => {
             told(&refused);
-            let lanes = refused.iter().find_map(|reason| too_few_vls(given(args), Some(reason)));
+            let lanes = refused.iter().find_map(|reason| too_few_vls(given(args), reason));
             Err(lanes.map_or(Failure::Reported, usage))
         }
     }

@@ -82,10 +82,7 @@ fn too_few_lanes_are_input_that_cannot_be_used() {
     let with = |engines: &str| {
         let args = ["--links", "1", "--cases", "2", "--data-vls", "1", "--engine", engines];
         let said = failures(&[&[&torus[..]], &args[..]].concat());
-        assert_eq!(said.code, Some(2), "{said:?}");
-        let last = said.err.lines().last().expect("a line");
-        assert!(last.starts_with("rsm: --data-vls 1: dfsssp: needs "), "{said:?}");
-        assert!(last.ends_with(" virtual lanes, the links have 1"), "{said:?}");
+        said.lacks_lanes("--data-vls", "dfsssp");
         said
     };
     with("dfsssp").refused(2);

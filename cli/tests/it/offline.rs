@@ -90,9 +90,7 @@ fn an_engine_gives_the_same_exit_code_in_a_list() {
         let mut said = vec![alone, chained];
         said.extend([format!("updn,{engine}"), format!("{engine},updn")].map(|list| with(&list, &[])));
         for said in said.iter().filter(|_| code == 2) {
-            let last = said.err.lines().last().expect("a line");
-            let flag = format!("rsm: {} 1: {engine}: needs ", more[0]);
-            assert!(last.starts_with(&flag) && last.ends_with("virtual lanes, the links have 1"), "{said:?}");
+            said.lacks_lanes(more[0], engine);
         }
     }
     for list in ["no_fallback", "no_fallback,updn", "updn,no_fallback,minhop"] {

@@ -41,4 +41,12 @@ impl Said {
         assert_eq!(self.out, "");
         self.err.trim_end()
     }
+
+    /// Input that can't be used, since an engine needs more than the one lane that the flag says there is; told last.
+    pub(crate) fn lacks_lanes(&self, flag: &str, engine: &str) {
+        assert_eq!(self.code, Some(2), "{self:?}");
+        let last = self.err.lines().last().expect("a line");
+        assert!(last.starts_with(&format!("rsm: {flag} 1: {engine}: needs ")), "{self:?}");
+        assert!(last.ends_with(" virtual lanes, the links have 1"), "{self:?}");
+    }
 }

@@ -97,10 +97,7 @@ fn too_few_lanes_are_input_that_cannot_be_used() {
     let with = |engines: &str| {
         let said =
             rsm(&["simulate", "traffic", &torus, "--engine", engines, "--rounds", "5", "--data-vls", "1"]);
-        assert_eq!(said.code, Some(2), "{said:?}");
-        let last = said.err.lines().last().expect("a line");
-        assert!(last.starts_with("rsm: --data-vls 1: lash: needs "), "{said:?}");
-        assert!(last.ends_with(" virtual lanes, the links have 1"), "{said:?}");
+        said.lacks_lanes("--data-vls", "lash");
         said
     };
     with("lash").refused(2);

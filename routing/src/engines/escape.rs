@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use super::acyclic::Acyclic;
 use super::ranks::{joined_order, upper_arcs};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 
@@ -25,7 +26,7 @@ fn back(graph: &SwitchGraph, s: SwitchIndex, arc: &crate::fabric::Arc) -> Option
 }
 
 /// Roots by which [`grow`] is tried: the one of [`parents`], and some others.
-pub(super) fn roots(graph: &SwitchGraph) -> impl Iterator<Item = Option<SwitchIndex>> {
+fn roots(graph: &SwitchGraph) -> impl Iterator<Item = Option<SwitchIndex>> {
     let count = graph.switch_count() as SwitchIndex;
     std::iter::once(None)
         .chain((0..OTHER_ROOTS.min(count)).map(move |n| Some(n * count / OTHER_ROOTS.min(count))))
@@ -33,9 +34,26 @@ pub(super) fn roots(graph: &SwitchGraph) -> impl Iterator<Item = Option<SwitchIn
 
 const OTHER_ROOTS: u32 = 8;
 
+/// Grows a tree of all switches in the first of `lanes` that has room for one: the number of the lane, and the tree. `fits` adds the
+/// turns that a link brings to a lane, all or none; `parents` as for [`grow`].
+pub(super) fn find_room(
+    graph: &SwitchGraph,
+    parents: &[u32],
+    mut lanes: impl Iterator<Item = (u8, Acyclic)>,
+    fits: impl Fn(&mut Acyclic, &[(u32, u32)]) -> bool,
+) -> Option<(u8, Arc<[u32]>)> {
+    lanes.find_map(|(number, lane)| {
+        let tree = roots(graph).find_map(|root| {
+            let mut lane = lane.clone();
+            grow(graph, parents, root, |turns| fits(&mut lane, turns))
+        })?;
+        Some((number, tree))
+    })
+}
+
 /// Grows a tree of all switches, from `root` in its part of the fabric and else from the roots of the tree `parents`, link by
 /// link; `fits` takes the turns that a link brings, all or none. `None` where some switch can't be joined.
-pub(super) fn grow(
+fn grow(
     graph: &SwitchGraph,
     parents: &[u32],
     root: Option<SwitchIndex>,

@@ -241,15 +241,10 @@ impl Layers {
     /// Grows a tree of all switches in the last lane that has room for one; that lane and the first change their numbers. `None`
     /// where no lane has room.
     fn make_room(&mut self, graph: &SwitchGraph, paths: &Paths, parents: &[u32]) -> Option<Arc<[u32]>> {
-        let tries =
-            (0..self.lanes.len()).rev().flat_map(|lane| escape::roots(graph).map(move |root| (lane, root)));
-        let (roomy, tree) = { tries }.find_map(|(number, root)| {
-            let mut lane = self.lanes[number].clone();
-            let tree =
-                escape::grow(graph, parents, root, |turns| lane.insert_all(&paths.turns(graph, turns)))?;
-            Some((number, tree))
-        })?;
-        self.of_pair.iter_mut().for_each(|lane| *lane = swapped(*lane, roomy as u8));
+        let lanes = (0..self.count()).rev().map(|number| (number, self.lanes[usize::from(number)].clone()));
+        let fits = |lane: &mut Acyclic, turns: &[(u32, u32)]| lane.insert_all(&paths.turns(graph, turns));
+        let (roomy, tree) = escape::find_room(graph, parents, lanes, fits)?;
+        self.of_pair.iter_mut().for_each(|lane| *lane = swapped(*lane, roomy));
         Some(tree)
     }
 

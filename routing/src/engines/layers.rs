@@ -43,7 +43,7 @@ pub(super) fn layers(graph: &SwitchGraph, lfts: &LftMatrix, reserved: &[(u32, u3
 }
 
 /// Grows a tree of all switches in the last of the `used` lanes that has room for one; that lane and the first change their
-/// numbers. `None` where no lane has room; `parents` as for [`escape::grow`].
+/// numbers. `None` where no lane has room; `parents` as for [`escape::find_room`].
 pub(super) fn make_room(
     graph: &SwitchGraph,
     lfts: &LftMatrix,
@@ -51,14 +51,8 @@ pub(super) fn make_room(
     parents: &[u32],
 ) -> Option<Arc<[u32]>> {
     let paths = Paths::new(graph, lfts);
-    let (roomy, tree) = (0..used).rev().find_map(|number| {
-        let lane = paths.dependencies(&paths.count(lanes, number));
-        let tree = escape::roots(graph).find_map(|root| {
-            let mut lane = lane.clone();
-            escape::grow(graph, parents, root, |turns| lane.insert_all(turns))
-        })?;
-        Some((number, tree))
-    })?;
+    let free = (0..used).rev().map(|number| (number, paths.dependencies(&paths.count(lanes, number))));
+    let (roomy, tree) = escape::find_room(graph, parents, free, Acyclic::insert_all)?;
     lanes.par_rows_mut().for_each(|row| {
         let owned = row.iter_mut().zip(&paths.owner).filter(|(_, owner)| **owner != NONE);
         owned.for_each(|(lane, _)| *lane = swapped(*lane, roomy));

@@ -62,7 +62,7 @@ pub(super) fn run(args: &Failures) -> Outcome {
         }
     }
     drop(bar);
-    let too_few = refusals.iter().find_map(|refused| too_few_vls((args.data_vls, None), Some(refused)));
+    let too_few = refusals.iter().find_map(|refused| too_few_vls((args.data_vls, None), refused));
     if let Some(refused) = refusals.pop_if(|_| alone) {
         return Err(too_few.map_or_else(|| Failure::Failed(refused.into()), usage));
     }

@@ -50,8 +50,8 @@ pub(super) fn run(args: &Traffic) -> Outcome {
     let (fabric, graph) = routable(&args.topology)?;
     let pattern = pattern(args, &fabric, &graph)?;
     let candidates = candidates(args, &graph)?;
-    let refused = candidates.iter().filter_map(|(_, routed)| routed.as_ref().err());
-    let too_few = refused.into_iter().find_map(|reason| too_few_vls((args.data_vls, None), Some(reason)));
+    let mut refused = candidates.iter().filter_map(|(_, routed)| routed.as_ref().err());
+    let too_few = refused.find_map(|reason| too_few_vls((args.data_vls, None), reason));
     if let (Some(text), [_]) = (&too_few, &candidates[..]) {
         return Err(usage(text));
     }
