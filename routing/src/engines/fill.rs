@@ -4,7 +4,8 @@
 //! so every entry depends on its own switch and target only, rows are independent. Where all choices are up-links of a
 //! regular tree, the number is taken modulo the slots of the tree as it was meant ([`super::slots`]), and only LIDs whose
 //! slot is not among the choices are spread by a hash: one failed link changes few entries. Parallel cables down to a switch that
-//! has far fewer upper neighbours than others of its level are dealt by its own number of these in place of Π[s]. Where the operator orders a
+//! has far fewer upper neighbours than others of its level are dealt by its own number of these in place of Π[s]; so are, at all
+//! switches above, the LIDs of a leaf with far fewer ways up than others, over the choices that there are ([`super::few_uplinks`]). Where the operator orders a
 //! switch's ports, the choices are numbered in that order and there are no slots. The LIDs of switches themselves, which carry
 //! next to no traffic, go by the arc of number r + s + o or the first after it that is a choice: there are many equal ways to
 //! them, and one that is lost moves only what went over it. In the end the paths to ports with several LIDs are set apart
@@ -250,7 +251,9 @@ impl<'a> Filler<'a> {
             }
             return;
         }
-        match (&self.ports[..], &self.whole, self.pattern, self.targets.runs(target)) {
+        let own = self.targets.own_divider(self.switch, target, self.divider);
+        let pattern = self.pattern.filter(|_| own.is_none());
+        match (&self.ports[..], &self.whole, pattern, self.targets.runs(target)) {
             ([], ..) => self.targets.lids_of(target).for_each(|lid| row[lid] = NO_PORT),
             ([port], .., Some(runs)) => runs.into_iter().for_each(|run| row[run].fill(*port)),
             (_, Some(table), Some(pattern), Some(runs)) => {
@@ -260,8 +263,8 @@ impl<'a> Filler<'a> {
                     entries.for_each(|(entry, place)| *entry = table[usize::from(*place)]);
                 }
             }
-            _ if self.slot_ports.is_empty() => {
-                let digit = (self.divider, self.digit.1);
+            _ if self.slot_ports.is_empty() || own.is_some() => {
+                let digit = (own.unwrap_or(self.divider), self.digit.1);
                 spread(self.targets.of(target), digit, &self.ports, &self.ports, row);
                 self.own_lids(target, row);
             }

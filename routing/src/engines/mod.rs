@@ -10,6 +10,7 @@ mod deal;
 mod dor;
 mod dragonfly;
 mod escape;
+mod few_uplinks;
 mod file;
 mod fill;
 mod ftree;

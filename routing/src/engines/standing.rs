@@ -140,6 +140,8 @@ mod tests {
             named("narrow tree, LMC 2", testing::fat_tree(&[2, 6], &[1, 3], 2)),
             named("small leaf", testing::tree_with_a_small_leaf(0)),
             named("small leaf, LMC 1", testing::tree_with_a_small_leaf(1)),
+            named("small leaves of three levels", testing::tall_tree_with_small_leaves(0)),
+            named("small leaves of three levels, LMC 1", testing::tall_tree_with_small_leaves(1)),
             named("torus, LMC 2", testing::torus(&[4, 5], 2, 2)),
             named("LIDs twice", twice),
         ]

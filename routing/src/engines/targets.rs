@@ -3,7 +3,8 @@
 //!
 //! Level 0 are the switches with hosts. With the divider Π[s] of Gliksberg et al. ("Dmodc", IEEE Micro 40(1), 2020) the
 //! choice ⌊rank / Π[s]⌋ mod n on an intact fat tree is D-mod-K (Zahavi 2012): every level looks at another digit of the
-//! rank. Leaves of one subtree get neighbouring ranks. Cost: linear in the links, times the number of levels.
+//! rank; for leaves that fewer ways lead to there are dividers of their own ([`super::few_uplinks`]). Leaves of one subtree get
+//! neighbouring ranks. Cost: linear in the links, times the number of levels.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
+use super::few_uplinks::FewUplinks;
 use super::next_hops::{NextHops, TARGETS};
 use super::slots::Slots;
 use super::{RoutingError, RoutingInput};
@@ -44,6 +46,7 @@ pub(crate) struct Targets {
     /// For parallel cables down to a switch that has at most half as many upper neighbours as its like, by (switch, lower switch): what
     /// ranks are divided by there. By the divider of the level those that come down would choose alike.
     pub cables: BTreeMap<(SwitchIndex, SwitchIndex), u32>,
+    few_uplinks: FewUplinks,
     /// Seed by which LIDs are dealt by chance.
     pub scatter: Option<u64>,
     /// Exit ports in the operator's order, for the switches that have one.
@@ -64,6 +67,7 @@ impl Targets {
         let flat = level.iter().all(|l| *l == 0 || *l == u16::MAX);
         let mut this = Self {
             cables: cables(graph, level, &divider),
+            few_uplinks: FewUplinks::new(graph, level, &divider),
             divider,
             slots: Slots::new(graph, level),
             flat,
@@ -98,10 +102,11 @@ impl Targets {
         self.of(switch).iter().flat_map(|t| usize::from(t.lid)..usize::from(t.lid) + usize::from(t.lids))
     }
 
-    /// For each block of 64 switches, those whose end ports are ranked otherwise than before.
+    /// For each block of 64 switches, those whose end ports are ranked otherwise than before, or by another divider.
     pub(crate) fn moved_from(&self, old: &Self) -> Vec<u64> {
         let mut moved = vec![0; self.runs.len().div_ceil(TARGETS)];
-        for s in (0..self.runs.len()).filter(|s| self.of(*s as u32) != old.of(*s as u32)) {
+        let same = |s: u32| self.of(s) == old.of(s) && self.few_uplinks.same_target(&old.few_uplinks, s);
+        for s in (0..self.runs.len()).filter(|s| !same(*s as u32)) {
             moved[s / TARGETS] |= 1 << (s % TARGETS);
         }
         moved
@@ -113,6 +118,7 @@ impl Targets {
             && self.shift(s) == old.shift(s)
             && self.slots.of(s) == old.slots.of(s)
             && self.cables_of(s).eq(old.cables_of(s))
+            && self.few_uplinks.same_switch(&old.few_uplinks, s)
             && self.scatter == old.scatter
             && self.port_order.get(&s) == old.port_order.get(&s)
     }
@@ -120,6 +126,11 @@ impl Targets {
     /// [`Targets::cables`] of one switch.
     pub(crate) fn cables_of(&self, s: SwitchIndex) -> impl Iterator<Item = (SwitchIndex, u32)> + '_ {
         self.cables.range((s, 0)..=(s, SwitchIndex::MAX)).map(|((_, to), divider)| (*to, *divider))
+    }
+
+    /// What a switch divides the ranks of a target switch's end ports by, where that has few ways up for the `divider` that others get.
+    pub(crate) fn own_divider(&self, at: SwitchIndex, target: SwitchIndex, divider: u32) -> Option<u32> {
+        self.few_uplinks.divider(at, target, divider)
     }
 
     /// The end ports of a switch, its own first, then by port.
@@ -238,7 +249,7 @@ fn by_level(level: &[u16]) -> Vec<SwitchIndex> {
 }
 
 /// Upper neighbours of a switch.
-fn upper_neighbours(graph: &SwitchGraph, level: &[u16], s: SwitchIndex) -> u32 {
+pub(super) fn upper_neighbours(graph: &SwitchGraph, level: &[u16], s: SwitchIndex) -> u32 {
     let here = level[s as usize];
     let groups = graph.arcs(s).chunk_by(|a, b| a.to == b.to);
     groups.filter(|group| level[group[0].to as usize] == here + 1).count() as u32

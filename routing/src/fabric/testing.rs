@@ -161,6 +161,38 @@ pub(crate) fn tree_with_a_small_leaf(lmc: u8) -> Fabric {
     builder.finish(lmc)
 }
 
+/// A tree of three levels with two leaves unlike the others. Three pods of four leaves with four hosts each and four spines; spine i
+/// of each pod hangs on the four tops of plane i. The first odd leaf has two cables to the first spine of the first pod only; the second one has four to
+/// a spine of its own, which hangs on two tops of the second plane. Both have four hosts.
+pub(crate) fn tall_tree_with_small_leaves(lmc: u8) -> Fabric {
+    let mut builder = Builder::new(16);
+    let tops: Vec<Vec<NodeId>> = (0..4).map(|_| (0..4).map(|_| builder.switch()).collect()).collect();
+    let leaf = |builder: &mut Builder| {
+        let leaf = builder.switch();
+        for _ in 0..4 {
+            builder.host(leaf);
+        }
+        leaf
+    };
+    let mut first_spine = None;
+    for _ in 0..3 {
+        let spines: Vec<NodeId> = (0..4).map(|_| builder.switch()).collect();
+        for (spine, plane) in spines.iter().zip(&tops) {
+            plane.iter().for_each(|top| builder.link(*spine, *top));
+        }
+        for _ in 0..4 {
+            let leaf = leaf(&mut builder);
+            spines.iter().for_each(|spine| builder.link(leaf, *spine));
+        }
+        first_spine.get_or_insert(spines[0]);
+    }
+    let (below_first, below_own, own_spine) = (leaf(&mut builder), leaf(&mut builder), builder.switch());
+    (0..2).for_each(|_| builder.link(below_first, first_spine.expect("there are pods")));
+    (0..4).for_each(|_| builder.link(below_own, own_spine));
+    tops[1][..2].iter().for_each(|top| builder.link(own_spine, *top));
+    builder.finish(lmc)
+}
+
 /// A torus with `hosts` on every switch; a dimension of two has single links.
 pub(crate) fn torus(dims: &[usize], hosts: usize, lmc: u8) -> Fabric {
     let count: usize = dims.iter().product();

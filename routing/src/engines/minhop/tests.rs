@@ -117,3 +117,19 @@ fn parallel_cables_to_a_leaf_with_few_uplinks_share_its_hosts() {
         assert_eq!(shares, [2, 3], "{engine}");
     }
 }
+
+/// Leaves that fewer ways lead to than to others: the routes to their hosts lie as evenly on the links above the spine as on those that
+/// all of them have to take, by the engines that deal by rank (`dnup` has no legal path between the two leaves).
+#[test]
+fn ways_to_a_leaf_with_few_uplinks_part_above_its_spine() {
+    let graph = SwitchGraph::new(&testing::tall_tree_with_small_leaves(0));
+    let hosts = graph.destinations().iter().filter(|d| d.host).count();
+    // Four hosts of such a leaf, from all others, over two links: the cables of one leaf, or the tops above the other.
+    let least = 4 * (hosts - 4) / 2;
+    for engine in ["minhop", "updn", "ftree"] {
+        let routes =
+            crate::engines::by_name(engine).unwrap().route(&graph, &RoutingInput::default()).unwrap();
+        let report = crate::verify::check(&graph, &routes, crate::verify::Options::default());
+        assert_eq!(report.balance.max as usize, least, "{engine}");
+    }
+}
