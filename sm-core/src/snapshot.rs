@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use mad::types::{Gid, Guid, Lid, PKey};
-use routing::fabric::{PortRef, SwitchGraph, SwitchIndex};
+use routing::fabric::{Fabric, PortRef, SwitchGraph, SwitchIndex};
 use routing::multicast::MulticastTables;
 use routing::routes::Routes;
 
@@ -140,6 +140,7 @@ pub struct Snapshot {
     pub aliases: Arc<AliasTable>,
     /// All ports with a LID, sorted by LID.
     ends: Arc<[EndPort]>,
+    multicast_capacity: u16,
     links: Arc<LinkTable>,
     by_lid: Arc<[u32]>,
     by_port_guid: Arc<HashMap<Guid, u32>>,
@@ -174,13 +175,14 @@ impl Snapshot {
         let (multicast, partitions, aliases) = (Arc::default(), Arc::default(), Arc::default());
         Self {
             generation,
-            observed,
             graph,
             routes,
             sm,
             multicast,
             partitions,
             aliases,
+            multicast_capacity: multicast_capacity(&observed.fabric),
+            observed,
             ends: ends.into(),
             links: Arc::new(links),
             by_lid: by_lid.into(),
@@ -233,6 +235,11 @@ impl Snapshot {
             handed_on.into_iter().for_each(|lid| by_lid[lid] = SEVERAL);
             Self { by_lid: by_lid.into(), generation: self.generation + 1, ..self.clone() }
         })
+    }
+
+    /// Entries of the smallest multicast forwarding table; switches that say 0 have none and don't count.
+    pub const fn multicast_capacity(&self) -> u16 {
+        self.multicast_capacity
     }
 
     /// All ports with a LID, sorted by LID.
@@ -288,6 +295,12 @@ impl Snapshot {
         }
         Some(self.routes.path_sl(source.switch?, dlid))
     }
+}
+
+/// See [`Snapshot::multicast_capacity`].
+fn multicast_capacity(fabric: &Fabric) -> u16 {
+    let caps = fabric.switches().filter_map(|(_, node)| node.switch).map(|facts| facts.multicast_fdb_cap);
+    caps.filter(|cap| *cap != 0).min().unwrap_or(u16::MAX)
 }
 
 fn valid(table: &[PKey]) -> Arc<[PKey]> {

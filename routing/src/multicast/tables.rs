@@ -1,5 +1,6 @@
 //! The multicast forwarding tables of all switches, their difference in blocks, and the safe way from one to the other.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use mad::types::MulticastLid;
@@ -113,11 +114,27 @@ impl MulticastTables {
 
     /// Enters one block.
     pub fn set_block(&mut self, block: &MftBlock) {
-        for (index, mask) in (block.block * MFT_BLOCK..).zip(block.masks) {
-            let Some(mlid) = MulticastLid::new(MulticastLid::MIN.get().saturating_add(index)) else { return };
-            let mut ports = self.ports(block.switch, mlid);
-            ports.set_mask(block.position, mask);
-            self.set_ports(block.switch, mlid, ports);
+        let Some(table) = self.switches.get_mut(block.switch as usize) else { return };
+        let indices = block.block * MFT_BLOCK..(block.block + 1) * MFT_BLOCK;
+        if block.masks == [0; MFT_BLOCK as usize] && table.range(indices.clone()).next().is_none() {
+            return; // most blocks of most tables
+        }
+        for (index, mask) in indices.zip(block.masks) {
+            if MulticastLid::new(MulticastLid::MIN.get().saturating_add(index)).is_none() {
+                return;
+            }
+            match table.entry(index) {
+                Entry::Vacant(entry) if mask != 0 => {
+                    entry.insert(PortSet::EMPTY).set_mask(block.position, mask)
+                }
+                Entry::Vacant(_) => {}
+                Entry::Occupied(mut entry) => {
+                    entry.get_mut().set_mask(block.position, mask);
+                    if entry.get().is_empty() {
+                        entry.remove();
+                    }
+                }
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use mad::types::{Guid, Lid, Timestamp};
 use super::mirroring::Mirroring;
 use super::priority::run_before_others;
 use super::shared::Shared;
+use super::unwritten::Commit;
 use super::{DaemonError, Setup};
 use crate::apply::Quirks;
 use crate::keys::KeyMemory;
@@ -37,7 +38,7 @@ pub(super) enum Job {
     /// All ports whose registrations are among those kept.
     Served(Arc<BTreeSet<Guid>>),
     /// Registrations that changed, and who is told when they are written (or can't be).
-    Registrations(Vec<Change>, Option<Sender<()>>),
+    Registrations(Vec<Change>, Option<Commit>),
     /// A standby begins to take over, and what is kept of registrations is out of date: what is left without them.
     ForgetRegistrations(Sender<Entries>),
     /// What was restored is of another fabric: it is set aside.
@@ -196,7 +197,7 @@ struct Work {
     adopted: Sender<Copy>,
     part: Part,
     /// Whom to tell when standbys have confirmed what was written, with the version that they have to reach.
-    unconfirmed: VecDeque<(u64, Sender<()>)>,
+    unconfirmed: VecDeque<(u64, Commit)>,
     start: Instant,
 }
 
@@ -293,7 +294,7 @@ impl Work {
 
     /// What changed here. A standby's state is its copy of the master's: it changes nothing itself.
     /// Whoever waits for the writing is told by the end of `done`.
-    fn change(&mut self, mut changes: Vec<Change>, done: Option<Sender<()>>) {
+    fn change(&mut self, mut changes: Vec<Change>, done: Option<Commit>) {
         if matches!(self.part, Part::Standby(_)) || changes.is_empty() {
             return;
         }

@@ -26,7 +26,7 @@ pub(super) struct Standing {
     /// ActCount, as SMInfoRecord tells it.
     pub(super) act_count: AtomicU32,
     /// [`Sm::leads_until`], in nanoseconds from the start.
-    leads_until: AtomicU64,
+    pub(super) leads_until: AtomicU64,
     /// What waits for the SA's answer, as the SA says.
     queued: AtomicUsize,
     /// When nothing did last, in nanoseconds from the start.

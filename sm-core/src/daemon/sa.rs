@@ -20,7 +20,7 @@ use super::perform::Standing;
 use super::priority::run_before_others;
 use super::sa_workers::Workers;
 use super::unwritten::Unwritten;
-use crate::sa::{Figures, Server, ServerConfig, Wish, is_light};
+use crate::sa::{Figures, Server, ServerConfig, Wish, is_light, is_registration};
 use crate::snapshot::Snapshot;
 use crate::store::{Entries, Epoch};
 
@@ -32,6 +32,11 @@ const BATCH: usize = 256;
 /// microseconds. An acknowledgement of a table's window sends the next one.
 const AT_ONCE: usize = 16;
 const AT_ONCE_ANSWERS: usize = 128;
+/// Those who subscribed to events, with whom the receiver registers others itself: each may have to be told.
+const FEW_TO_TELL: usize = 64;
+/// Time from one telling of the groups to the next. A storm of joins costs one computation of the tables for each, and one join
+/// waits for no other.
+const GROUPS_PACE: Duration = Duration::from_millis(10);
 const TURN: Duration = Duration::from_millis(200);
 /// How long answers are sent after the last query was taken in.
 const END: Duration = Duration::from_secs(1);
@@ -106,6 +111,8 @@ impl Drop for SaThread {
 struct Told {
     /// Generation of the groups.
     groups: u64,
+    /// When the groups may be told anew.
+    groups_at: Timestamp,
     /// Generation of the alias GUIDs.
     aliases: u64,
     /// Nodes to be read that it was not told yet.
@@ -123,6 +130,8 @@ struct State {
     more: bool,
     /// Until when the thread sleeps if nothing comes.
     sleeps_until: Timestamp,
+    /// Whether the end of a commit wakes the thread.
+    hears_commits: bool,
 }
 
 impl State {
@@ -135,7 +144,15 @@ impl State {
             figures_at: Timestamp::ZERO,
             more: false,
             sleeps_until: Timestamp::ZERO,
+            hears_commits: false,
         }
+    }
+}
+
+impl State {
+    /// Whether the subnet manager does not know the groups as they are.
+    fn has_groups_to_tell(&self) -> bool {
+        self.server.registry().groups.generation() != self.told.groups
     }
 }
 
@@ -176,8 +193,12 @@ impl Desk {
     /// Answers queries that take no time, in the caller's thread, when nobody is at work here and nothing waits: the bounds and
     /// turns of those who ask are as if the thread had taken them. Never waits.
     pub(super) fn serve_at_once(&self, queries: &[Datagram]) -> AtOnce {
-        let light = queries.len() <= AT_ONCE && queries.iter().all(is_light);
-        if !light || !self.channels.queries.is_empty() || !self.channels.restores.is_empty() {
+        let brief = |query: &Datagram| is_light(query) || is_registration(query);
+        let few = queries.len() <= AT_ONCE && queries.iter().all(brief);
+        let keeper = &self.channels.keeper;
+        // Whoever reads the device must not have to wait for a store.
+        let kept_soon = keeper.capacity().is_none_or(|most| keeper.len() < most / 2);
+        if !few || !kept_soon || !self.channels.queries.is_empty() || !self.channels.restores.is_empty() {
             return AtOnce::NotTaken;
         }
         let picture = self.snapshot.load();
@@ -188,7 +209,14 @@ impl Desk {
         if state.more || !state.server.is_idle_with(snapshot) {
             return AtOnce::NotTaken;
         }
+        let registers = queries.iter().any(is_registration);
+        if registers && state.server.registry().subscriptions.iter().nth(FEW_TO_TELL).is_some() {
+            return AtOnce::NotTaken;
+        }
         let now = self.now();
+        if let Some(told) = &*self.channels.standing.told.load() {
+            state.server.note_told(told, now);
+        }
         for query in queries {
             state.server.receive(query, snapshot, now);
         }
@@ -200,10 +228,13 @@ impl Desk {
         }
         state.more = answers.len() == AT_ONCE_ANSWERS;
         let unwritten = state.unwritten.len();
-        self.send_all(&state.unwritten.keep(answers, Vec::new(), &self.channels.keeper, self.leads()));
+        let changes = if registers { state.server.take_changes(self.channels.epoch) } else { Vec::new() };
+        self.send_all(&state.unwritten.keep(answers, changes, keeper, self.leads()));
         self.channels.standing.note_queued(state.server.queued() + state.unwritten.len(), now);
         let earlier = state.server.deadline().is_some_and(|at| at < state.sleeps_until);
-        let goes_on = state.more || earlier || state.unwritten.len() > unwritten;
+        let unheard = state.unwritten.len() > unwritten && !state.hears_commits;
+        let unwished = state.unwritten.len() == 0 && state.has_groups_to_tell();
+        let goes_on = state.more || earlier || unheard || unwished;
         if goes_on { AtOnce::GoOn } else { AtOnce::Done }
     }
 
@@ -211,9 +242,9 @@ impl Desk {
         run_before_others();
         while !stop.load(Ordering::Acquire) {
             let (wait, written) = self.prepare_to_sleep();
-            let (mut batch, mut computed) = (None, None);
+            let (mut batch, mut computed, mut commit_written) = (None, None, None);
             select! {
-                recv(written) -> _ => {}
+                recv(written) -> commit => commit_written = commit.ok(),
                 recv(self.channels.queries) -> queries => match queries {
                     Ok(queries) => batch = Some(queries),
                     Err(_) => break,
@@ -224,6 +255,9 @@ impl Desk {
             let state = &mut *self.state();
             for batch in batch.into_iter().chain(self.channels.queries.try_iter().take(TAKEN_IN)) {
                 self.take(&mut state.server, &batch);
+            }
+            if let Some(commit) = commit_written {
+                state.unwritten.written(commit);
             }
             for (request, answer) in computed.into_iter().chain(self.workers.done.try_iter()) {
                 state.server.computed(&request, answer, self.now());
@@ -236,17 +270,19 @@ impl Desk {
     }
 
     /// How long to sleep at most, and what tells that something was written.
-    fn prepare_to_sleep(&self) -> (Duration, Receiver<()>) {
+    fn prepare_to_sleep(&self) -> (Duration, Receiver<u64>) {
         let state = &mut *self.state();
         let now = self.now();
         let idle = state.server.deadline().map_or(TURN, |at| (at - now).min(TURN));
         let wait = if state.more {
             Duration::ZERO
         } else {
-            state.unwritten.patience().map_or(idle, |at| at.min(idle))
+            let groups = state.has_groups_to_tell().then(|| state.told.groups_at - now);
+            [state.unwritten.patience(), groups].into_iter().flatten().fold(idle, Duration::min)
         };
-        state.sleeps_until = now + wait;
-        (wait, state.unwritten.next(self.leads()))
+        let leads = self.leads();
+        (state.sleeps_until, state.hears_commits) = (now + wait, leads);
+        (wait, state.unwritten.next(leads))
     }
 
     /// Everything that is to be done after something came or time has passed.
@@ -316,10 +352,14 @@ impl Desk {
     fn wish(&self, server: &mut Server, told: &mut Told) {
         told.unread.append(&mut server.take_unread());
         let generation = server.registry().groups.generation();
-        if generation != told.groups && !self.tell(Wish::Multicast(Arc::new(server.demand()))) {
-            return;
+        let now = self.now();
+        if generation != told.groups && now >= told.groups_at {
+            told.groups_at = now + GROUPS_PACE;
+            if self.channels.wishes.is_full() || !self.tell(Wish::Multicast(Arc::new(server.demand()))) {
+                return;
+            }
+            told.groups = generation;
         }
-        told.groups = generation;
         let aliases = server.registry().aliases.table();
         if aliases.generation() != told.aliases && !self.tell(Wish::Aliases(Arc::clone(aliases))) {
             return;

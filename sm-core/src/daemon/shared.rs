@@ -10,6 +10,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounde
 use mad::types::Timestamp;
 
 use super::DaemonError;
+use super::unwritten::Commit;
 use crate::store::etcd::Etcd;
 use crate::store::{Change, Clock, Entries, SharedStore};
 
@@ -20,7 +21,7 @@ enum Job {
     /// The manager is master, and this is the state.
     Master(Entries),
     /// The state changed; whoever waits for that to be written is told by the sender's end.
-    Change(Vec<Change>, Option<Sender<()>>),
+    Change(Vec<Change>, Option<Commit>),
     /// The manager is not master any more.
     Release,
     /// What the store holds, where it answers.
@@ -76,7 +77,7 @@ impl Shared {
     }
 
     /// The state changed, and is now `entries`. Only a master's is handed on.
-    pub(super) fn change(&self, changes: &[Change], done: Option<Sender<()>>, entries: &Entries) {
+    pub(super) fn change(&self, changes: &[Change], done: Option<Commit>, entries: &Entries) {
         if !self.is_master {
             return;
         }

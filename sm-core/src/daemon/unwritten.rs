@@ -4,9 +4,10 @@
 //! wakes: what it can't vouch for within [`KEEP_WAIT`] is never sent, and asked again.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, never};
+use crossbeam_channel::{Receiver, Sender, never, unbounded};
 use mad::transport::Datagram;
 
 use super::keeper::Job;
@@ -16,16 +17,43 @@ use crate::store::Change;
 /// The longest that an answer waits for the store.
 const KEEP_WAIT: Duration = Duration::from_secs(1);
 
+/// Whoever has to write a commit holds this; the end of the last copy is the word that all is written.
+#[derive(Clone)]
+pub(super) struct Commit(#[expect(dead_code, reason = "held for its end")] Arc<Word>);
+
+struct Word {
+    number: u64,
+    tell: Sender<u64>,
+}
+
+impl Drop for Word {
+    fn drop(&mut self) {
+        let _ = self.tell.send(self.number); // nobody waits any more
+    }
+}
+
 struct Waiting {
     answers: Vec<Datagram>,
-    /// Its end is the word that all is written.
-    written: Receiver<()>,
+    /// The commit's number; `None`: they wait for it to be certain that we are master, and no longer.
+    commit: Option<u64>,
     until: Instant,
 }
 
 /// The answers that wait, those of one commit together.
-#[derive(Default)]
-pub(super) struct Unwritten(VecDeque<Waiting>);
+pub(super) struct Unwritten {
+    waiting: VecDeque<Waiting>,
+    commits: u64,
+    /// One way for all commits: so a thread that sleeps hears of those too that begin meanwhile.
+    tell: Sender<u64>,
+    told: Receiver<u64>,
+}
+
+impl Default for Unwritten {
+    fn default() -> Self {
+        let (tell, told) = unbounded();
+        Self { waiting: VecDeque::new(), commits: 0, tell, told }
+    }
+}
 
 impl Unwritten {
     /// Has changes written, those of a batch with one commit, and gives back the answers that need not wait for it, or
@@ -38,48 +66,63 @@ impl Unwritten {
         leads: bool,
     ) -> Vec<Datagram> {
         if !changes.is_empty() {
-            let (done, written) = bounded(0);
-            if keeper.send(Job::Registrations(changes, Some(done))).is_ok() {
-                self.0.push_back(Waiting { answers: Vec::new(), written, until: Instant::now() + KEEP_WAIT });
+            self.commits += 1;
+            let word = Arc::new(Word { number: self.commits, tell: self.tell.clone() });
+            if keeper.send(Job::Registrations(changes, Some(Commit(word)))).is_ok() {
+                self.wait_for(Some(self.commits));
             }
         }
-        if !leads && self.0.is_empty() && answers.iter().any(acknowledges) {
-            let (_, written) = bounded(0);
-            self.0.push_back(Waiting { answers: Vec::new(), written, until: Instant::now() + KEEP_WAIT });
+        if !leads && self.waiting.is_empty() && answers.iter().any(acknowledges) {
+            self.wait_for(None);
         }
-        if let Some(last) = self.0.back_mut() {
+        if let Some(last) = self.waiting.back_mut() {
             last.answers.extend(answers.extract_if(.., |answer| acknowledges(answer)));
         }
         answers
     }
 
-    /// Answers that wait.
-    pub(super) fn len(&self) -> usize {
-        self.0.iter().map(|waiting| waiting.answers.len()).sum()
+    fn wait_for(&mut self, commit: Option<u64>) {
+        let until = Instant::now() + KEEP_WAIT;
+        self.waiting.push_back(Waiting { answers: Vec::new(), commit, until });
     }
 
-    /// Tells when there may be something for [`Unwritten::take_written`].
-    pub(super) fn next(&self, leads: bool) -> Receiver<()> {
-        self.0.front().filter(|_| leads).map_or_else(never, |front| front.written.clone())
+    /// Answers that wait.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.iter().map(|waiting| waiting.answers.len()).sum()
+    }
+
+    /// Gives the number of a commit that is written, for [`Unwritten::written`]: of one that begins while somebody waits here, too.
+    pub(super) fn next(&self, leads: bool) -> Receiver<u64> {
+        if leads { self.told.clone() } else { never() }
+    }
+
+    /// Takes note that a commit is written.
+    pub(super) fn written(&mut self, commit: u64) {
+        // One that was waited for too long is not here any more.
+        if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.commit == Some(commit)) {
+            waiting.commit = None;
+        }
     }
 
     /// How long the first ones wait yet at most.
     pub(super) fn patience(&self) -> Option<Duration> {
-        Some(self.0.front()?.until.saturating_duration_since(Instant::now()))
+        Some(self.waiting.front()?.until.saturating_duration_since(Instant::now()))
     }
 
     /// The answers whose changes are written, or wait no longer.
     pub(super) fn take_written(&mut self, leads: bool) -> Vec<Datagram> {
         let mut answers = Vec::new();
-        while let Some(front) = self.0.front_mut() {
-            let pending = front.written.try_recv() == Err(TryRecvError::Empty);
-            if (pending || !leads) && front.until > Instant::now() {
+        while let Ok(commit) = self.told.try_recv() {
+            self.written(commit);
+        }
+        while let Some(front) = self.waiting.front_mut() {
+            if (front.commit.is_some() || !leads) && front.until > Instant::now() {
                 break;
             }
             if leads {
                 answers.append(&mut front.answers);
             }
-            self.0.pop_front();
+            self.waiting.pop_front();
         }
         answers
     }
@@ -87,6 +130,7 @@ impl Unwritten {
 
 #[cfg(test)]
 mod tests {
+    use crossbeam_channel::bounded;
     use mad::transport::Address;
     use mad::types::ServiceLevel;
     use mad::wire::Mad;
@@ -129,7 +173,8 @@ mod tests {
         drop(second);
         assert_eq!(unwritten.take_written(true), [], "not before the first");
         drop(first);
-        assert!(unwritten.next(true).recv().is_err());
+        let told = unwritten.next(true).recv().unwrap();
+        unwritten.written(told);
         assert_eq!(unwritten.take_written(true), [join, join, service]);
         assert_eq!(unwritten.patience(), None);
     }
@@ -143,7 +188,7 @@ mod tests {
         assert_eq!(unwritten.take_written(false), []);
         assert_eq!(unwritten.take_written(true), [join]);
         assert_eq!(unwritten.keep(vec![join], Vec::new(), &keeper, false), []);
-        unwritten.0[0].until = Instant::now();
+        unwritten.waiting[0].until = Instant::now();
         assert_eq!(unwritten.take_written(false), [], "and not for ever");
         assert_eq!(unwritten.take_written(true), []);
     }

@@ -200,14 +200,15 @@ impl MulticastApply {
                 return;
             }
         }
+        if matches!(self.stage, Stage::Add | Stage::Done) {
+            self.stage = Stage::Done;
+            return;
+        }
         let current = self.known.tables(&self.graph);
-        (self.stage, self.step) = match self.stage {
-            Stage::Read => (Stage::Remove, self.goal.common(&current)),
-            Stage::Remove => (Stage::Add, (*self.goal).clone()),
-            Stage::Add | Stage::Done => {
-                self.stage = Stage::Done;
-                return;
-            }
+        (self.stage, self.step) = if self.stage == Stage::Read {
+            (Stage::Remove, self.goal.common(&current))
+        } else {
+            (Stage::Add, (*self.goal).clone())
         };
         let due = self.step.difference(&current, &self.graph);
         let job =

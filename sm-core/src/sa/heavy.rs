@@ -30,6 +30,17 @@ pub fn is_light(datagram: &Datagram) -> bool {
     }
 }
 
+/// Whether a datagram registers something, or takes it back: some microseconds, unless many are to be told of it.
+pub fn is_registration(datagram: &Datagram) -> bool {
+    let mad = SaMad::from_mad(datagram.mad);
+    !mad.rmpp.is_active()
+        && matches!(mad.header.method(), Method::SET | Method::DELETE)
+        && matches!(
+            mad.header.attribute_id.get(),
+            sa::MC_MEMBER_RECORD | sa::SERVICE_RECORD | sa::INFORM_INFO
+        )
+}
+
 /// Whether a request is answered from the snapshot alone, by a table that may be long.
 pub(super) fn is_heavy(mad: &SaMad) -> bool {
     let mask = mad.component_mask.get();

@@ -21,7 +21,7 @@ mod wish;
 pub use answer::{Answer, Request, answer, serve};
 pub use complaints::Complaint;
 pub use figures::{ByAttribute, Figures};
-pub use heavy::is_light;
+pub use heavy::{is_light, is_registration};
 pub use paths::{Path, PathQuery, Side, Wanted};
 pub use registry::Registry;
 pub use selector::Bound;

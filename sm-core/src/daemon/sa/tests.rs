@@ -2,9 +2,10 @@ use crossbeam_channel::bounded;
 use mad::rmpp::{Rmpp, RmppConfig};
 use mad::transport::memory::{MemoryTransport, pair};
 use mad::transport::{Address, Received};
-use mad::types::ServiceLevel;
+use mad::types::{Gid, ServiceLevel};
 use mad::wire::sa::{
-    ClassPortInfo, McMemberRecord, NodeRecord, PathRecord, PortInfoRecord, Record, SaMad, ServiceRecord,
+    ClassPortInfo, GuidInfoRecord, InformInfo, McMemberRecord, NodeRecord, PathRecord, PortInfoRecord,
+    Record, SaMad,
 };
 use mad::wire::{Attribute, Status};
 use zerocopy::FromZeros;
@@ -19,6 +20,8 @@ struct Place {
     desk: Desk,
     device: MemoryTransport,
     queries: Sender<Vec<Datagram>>,
+    kept: Receiver<Job>,
+    wishes: Receiver<Wish>,
     snapshot: Arc<Snapshot>,
 }
 
@@ -26,12 +29,13 @@ impl Place {
     fn new(tree: Tree, config: ServerConfig) -> Self {
         let (transport, device) = pair(4096);
         let (queries_in, queries) = bounded(8);
-        let (keeper, _) = bounded(8);
+        let (keeper, kept) = bounded(8);
+        let (wishes_in, wishes) = bounded(1);
         let snapshot = Arc::new(tree.snapshot());
         let channels = Channels {
             queries,
             notices: bounded(1).1,
-            wishes: bounded(1).0,
+            wishes: wishes_in,
             restores: bounded(1).1,
             keeper,
             figures: bounded(1).0,
@@ -46,10 +50,15 @@ impl Place {
             workers: Workers::start(config.workers).unwrap(),
             state: Mutex::new(State::new(Server::new(config))),
         };
+        desk.channels.standing.leads_until.store(u64::MAX, Ordering::Relaxed);
         // One turn of the thread, by which the picture is taken up; then it sleeps.
         desk.turn(&mut desk.state());
+        // The partition's group is told and kept.
+        assert_eq!((wishes.try_iter().count(), kept.try_iter().count()), (1, 1));
+        desk.turn(&mut desk.state());
+        desk.state().told.groups_at = Timestamp::ZERO;
         desk.prepare_to_sleep();
-        Self { desk, device, queries: queries_in, snapshot }
+        Self { desk, device, queries: queries_in, kept, wishes, snapshot }
     }
 
     fn query<A: Attribute>(&self, method: Method, template: &A, mask: u64, tid: u64) -> Datagram {
@@ -98,16 +107,15 @@ fn single_questions_are_answered_without_the_thread() {
     assert!(sent.iter().all(|mad| mad.header.status().is_ok()), "{sent:?}");
 }
 
-/// What changes something, what may take long, and more than a few: all that is the thread's.
+/// What may take long, and more than a few: all that is the thread's.
 #[test]
-fn what_takes_time_or_changes_something_is_left_to_the_thread() {
+fn what_takes_time_is_left_to_the_thread() {
     let place = Place::new(TREE, ServerConfig::default());
     let no_end = place.query(Method::GET, &PathRecord::new_zeroed(), 0, 1);
     let all_nodes = place.query(Method::GET, &NodeRecord::new_zeroed(), 0, 2);
     let table = place.query(Method::GET_TABLE, &PathRecord::new_zeroed(), 0, 3);
-    let join = place.query(Method::SET, &McMemberRecord::new_zeroed(), 0, 4);
-    let service = place.query(Method::DELETE, &ServiceRecord::new_zeroed(), 0, 5);
-    for query in [no_end, all_nodes, table, join, service] {
+    let alias = place.query(Method::SET, &GuidInfoRecord::new_zeroed(), 0, 4);
+    for query in [no_end, all_nodes, table, alias] {
         assert_eq!(place.desk.serve_at_once(&[place.path(9), query]), AtOnce::NotTaken, "{query:?}");
     }
     let many: Vec<_> = (0..=AT_ONCE as u64).map(|tid| place.path(tid)).collect();
@@ -189,4 +197,106 @@ fn bounds_and_counters_are_those_of_the_thread() {
     assert_eq!(sent.iter().filter(|status| **status == Status::BUSY).count(), 1, "{sent:?}");
     let statistics = place.desk.state().server.statistics();
     assert_eq!((statistics.received, statistics.answered, statistics.busy), (3, 3, 1));
+}
+
+impl Place {
+    /// The join of a host of leaf 0 to a group of the application, which it creates.
+    fn join(&self, group: u128, tid: u64) -> Datagram {
+        let mut record = McMemberRecord::new_zeroed();
+        record.mgid.set(0xff12_0000_0000_0000_0000_0000_0000_0000 | group);
+        record.port_gid.set(Gid::new(self.snapshot.sm.gid_prefix, Tree::host(0, 1)).0);
+        record.set_join_state_raw(1);
+        record.pkey.set(0xffff);
+        let mask = McMemberRecord::MGID | McMemberRecord::PORT_GID | McMemberRecord::JOIN_STATE;
+        let mask = mask | McMemberRecord::PKEY | McMemberRecord::QKEY | McMemberRecord::SL;
+        let mask = mask | McMemberRecord::TCLASS | McMemberRecord::FLOW_LABEL;
+        self.query(Method::SET, &record, mask, tid)
+    }
+}
+
+/// B48 in the receiver's thread too: an answer to a join waits for its commit, a path beside it does not; then the thread, though
+/// asleep when the commit began, hears of its end.
+#[test]
+fn b48_joins_are_taken_without_the_thread_and_acknowledged_when_they_are_written() {
+    let place = Place::new(TREE, ServerConfig::default());
+    let (hears, _) = place.desk.prepare_to_sleep();
+    assert_ne!(hears, Duration::ZERO);
+    let (_, written) = place.desk.prepare_to_sleep();
+    assert_eq!(place.desk.serve_at_once(&[place.join(1, 1), place.path(2)]), AtOnce::Done);
+    let tids = |sent: Vec<SaMad>| -> Vec<(u64, Status)> {
+        sent.iter().map(|mad| (mad.header.transaction_id.get(), mad.header.status())).collect()
+    };
+    assert_eq!(tids(place.sent()), [(2, Status::OK)]);
+    let Ok(Job::Registrations(changes, commit)) = place.kept.try_recv() else { panic!("something is kept") };
+    assert!(!changes.is_empty());
+    assert_eq!(written.try_recv().ok(), None, "not written yet");
+    drop(commit);
+    let commit = written.try_recv().unwrap();
+    let state = &mut *place.desk.state();
+    state.unwritten.written(commit);
+    place.desk.turn(state);
+    assert_eq!(tids(place.sent()), [(1, Status::OK)]);
+    let Ok(Wish::Multicast(demand)) = place.wishes.try_recv() else { panic!("the switches are to carry it") };
+    assert_eq!(demand.groups.len(), 1);
+}
+
+/// Where it is not certain that we are master the thread sleeps without an ear for commits: it is woken to set its clock.
+#[test]
+fn a_thread_that_hears_no_commits_is_woken() {
+    let place = Place::new(TREE, ServerConfig::default());
+    place.desk.channels.standing.leads_until.store(0, Ordering::Relaxed);
+    place.desk.prepare_to_sleep();
+    assert_eq!(place.desk.serve_at_once(&[place.join(1, 1)]), AtOnce::GoOn);
+    assert_eq!(place.sent().len(), 0);
+}
+
+/// Whoever reads the device waits neither for a store that is slow nor to tell many of a new group.
+#[test]
+fn joins_that_may_take_long_are_the_threads() {
+    let place = Place::new(TREE, ServerConfig::default());
+    for _ in 0..4 {
+        place.desk.channels.keeper.send(Job::AnotherFabric).unwrap();
+    }
+    assert_eq!(place.desk.serve_at_once(&[place.join(1, 1)]), AtOnce::NotTaken, "a slow store");
+    while place.kept.try_recv().is_ok() {}
+    let mut inform = InformInfo::new_zeroed();
+    (inform.is_generic, inform.subscribe) = (1, 1);
+    inform.lid_range_begin.set(InformInfo::ALL);
+    inform.notice_type.set(InformInfo::ALL);
+    inform.set_producer_type_or_vendor_id(InformInfo::ALL_PRODUCERS);
+    for number in 0..=FEW_TO_TELL as u16 {
+        inform.trap_number_or_device_id.set(number);
+        let subscription = place.query(Method::SET, &inform, 0, 10 + u64::from(number));
+        assert_ne!(place.desk.serve_at_once(&[subscription]), AtOnce::NotTaken, "{number}");
+        drop(place.kept.try_recv());
+        place.desk.turn(&mut place.desk.state());
+        place.desk.prepare_to_sleep();
+    }
+    assert_eq!(place.sent().len(), FEW_TO_TELL + 1);
+    assert_eq!(place.desk.serve_at_once(&[place.join(1, 1)]), AtOnce::NotTaken, "many to tell");
+}
+
+/// B38: the first join is told at once, those of the next moments together.
+#[test]
+fn b38_a_storm_of_joins_is_told_in_few_pieces() {
+    let place = Place::new(TREE, ServerConfig::default());
+    let join = |group: u128| {
+        place.desk.take(&mut place.desk.state().server, &[place.join(group, group as u64)]);
+        place.desk.turn(&mut place.desk.state());
+        place.kept.try_iter().for_each(drop);
+    };
+    join(1);
+    let told = |place: &Place| match place.wishes.try_recv() {
+        Ok(Wish::Multicast(demand)) => Some(demand.groups.len()),
+        _ => None,
+    };
+    assert_eq!(told(&place), Some(1));
+    place.desk.state().told.groups_at = place.desk.now() + Duration::from_secs(3600);
+    (2..50).for_each(join);
+    assert_eq!(told(&place), None);
+    assert!(place.desk.prepare_to_sleep().0 > Duration::ZERO);
+    place.desk.state().told.groups_at = Timestamp::ZERO;
+    assert_eq!(place.desk.prepare_to_sleep().0, Duration::ZERO, "what is due is told");
+    place.desk.turn(&mut place.desk.state());
+    assert_eq!(told(&place), Some(49));
 }

@@ -423,7 +423,7 @@ impl Groups {
             return Err(Status::SA_REQ_INVALID);
         }
         let traits = self.traits_of(snapshot, requester, port, request)?;
-        let mlids = multicast_capacity(snapshot);
+        let mlids = snapshot.multicast_capacity();
         if self.alone(port, requester.end != port.end) >= usize::from(mlids / SHARE).max(1) {
             return Err(Status::SA_NO_RESOURCES);
         }
@@ -596,13 +596,6 @@ fn broadcast_of(mgid: Gid) -> Option<Gid> {
 pub const fn ipoib_broadcast(scope: u8, pkey: PKey) -> Gid {
     let head = 0xff10_401b_u128 | (scope as u128 & 0xf) << 16;
     Gid(head << 96 | (pkey.0 as u128 | 0x8000) << 80 | 0xffff_ffff)
-}
-
-/// Entries of the smallest multicast forwarding table; switches that say 0 have none and don't count.
-pub fn multicast_capacity(snapshot: &Snapshot) -> u16 {
-    let fabric = &snapshot.observed.fabric;
-    let caps = fabric.switches().filter_map(|(_, node)| node.switch).map(|facts| facts.multicast_fdb_cap);
-    caps.filter(|cap| *cap != 0).min().unwrap_or(u16::MAX)
 }
 
 #[cfg(test)]

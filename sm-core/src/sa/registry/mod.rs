@@ -21,9 +21,7 @@ use mad::wire::{Attribute, Method, Status};
 
 pub(super) use self::aliases::capacity;
 pub use self::aliases::{AliasEvent, Aliases};
-pub use self::groups::{
-    Group, GroupEvent, GroupTraits, Groups, MemberRequest, Membership, ipoib_broadcast, multicast_capacity,
-};
+pub use self::groups::{Group, GroupEvent, GroupTraits, Groups, MemberRequest, Membership, ipoib_broadcast};
 pub use self::services::Services;
 pub use self::subscriptions::{Subscription, SubscriptionId, Subscriptions};
 use super::answer::{Reply, Request};
@@ -70,7 +68,7 @@ impl Registry {
                     hop_limit: 0,
                 };
                 wanted.insert(group.mgid);
-                if self.groups.create_permanent(group.mgid, traits, multicast_capacity(snapshot)).is_err() {
+                if self.groups.create_permanent(group.mgid, traits, snapshot.multicast_capacity()).is_err() {
                     refused.push(*group);
                 }
             }
