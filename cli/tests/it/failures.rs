@@ -27,12 +27,30 @@ fn each_link_of_a_tree_is_played() {
         assert!(cost["connected"] == true && cost["right"] == true && cost["credit_loop"] == false, "{row}");
         assert!(cost["moved"].as_u64() >= cost["must_move"].as_u64(), "{row}");
         assert!(cost["must_move"].as_u64() > Some(0), "{row}");
+        assert_eq!(
+            row["moved_from_nothing"], cost["moved"],
+            "the engine goes to the tables from nothing: {row}"
+        );
         assert!(
             row["milliseconds"].as_f64() > Some(0.0)
                 && row["milliseconds_from_standing"].as_f64() > Some(0.0)
         );
     }
     assert_eq!(said.err, "", "no progress bar where no terminal is");
+}
+
+/// Engines that repair move what they must, where tables from nothing have little in common with those before.
+#[test]
+fn what_is_moved_is_told_beside_what_routing_from_nothing_moves() {
+    let said = failures(&[&net("torus4x4.net"), "--engine", "sssp", "--each-link", "--json"]);
+    let rows: Vec<Value> = serde_json::from_str(&said.out).expect("JSON");
+    assert_eq!(rows.len(), 32);
+    let sum =
+        |of: &dyn Fn(&Value) -> Option<u64>| rows.iter().map(|row| of(row).expect("a number")).sum::<u64>();
+    let moved = sum(&|row| row["cost"]["moved"].as_u64());
+    let from_nothing = sum(&|row| row["moved_from_nothing"].as_u64());
+    assert!(moved >= sum(&|row| row["cost"]["must_move"].as_u64()));
+    assert!(3 * moved < from_nothing, "{moved} moved, {from_nothing} from nothing");
 }
 
 #[test]

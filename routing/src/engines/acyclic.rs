@@ -34,7 +34,7 @@ impl Acyclic {
         Self::with_order((0..count as u32).collect())
     }
 
-    /// One vertex for each place, all different, below their number: an order in which most edges will point forwards. Each that
+    /// One vertex for each place, all different: an order in which most edges will point forwards. Each that
     /// does costs nothing.
     pub(crate) fn with_order(place: Vec<u32>) -> Self {
         let count = place.len();

@@ -5,6 +5,7 @@ mod acyclic;
 #[cfg(test)]
 mod agreement;
 mod apart;
+mod base;
 mod best_arcs;
 mod deal;
 mod dor;
@@ -19,6 +20,7 @@ mod layers;
 mod minhop;
 mod next_hops;
 mod nue;
+mod orphans;
 mod patterns;
 mod ranks;
 mod slots;

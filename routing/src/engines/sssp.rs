@@ -17,12 +17,15 @@
 //! - Source: Hoefler, Schneider, Lumsdaine (HotI 2009); Domke, Hoefler, Nagel (IPDPS 2011).
 
 use super::apart::Siblings;
+use super::base::{Base, Kept};
 use super::escape;
 use super::layers::{layers, make_room, use_spare};
+use super::orphans::Cut;
 use super::targets::one_by_one;
 use super::{RoutingEngine, RoutingError, RoutingInput};
-use crate::fabric::{Destination, SwitchGraph, SwitchIndex};
+use crate::fabric::{Destination, LinkChange, SwitchGraph, SwitchIndex};
 use crate::routes::{LftMatrix, PathSl, Routes};
+use regrow::regrow;
 
 /// The engine `sssp`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,10 +37,25 @@ impl RoutingEngine for Sssp {
     }
 
     fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
-        let mut routes = Routes::empty(self.name(), graph);
-        route_all(graph, input, &mut routes.lfts);
-        Ok(routes)
+        from_nothing(graph, input).map(|(routes, _)| routes)
     }
+}
+
+pub(super) fn from_nothing(
+    graph: &SwitchGraph,
+    input: &RoutingInput,
+) -> Result<(Routes, Kept), RoutingError> {
+    let mut routes = Routes::empty(Sssp.name(), graph);
+    let load = route_all(graph, input, &mut routes.lfts);
+    Ok((routes, Kept { load }))
+}
+
+/// The tables after lost links.
+pub(super) fn repair(base: &Base, graph: &SwitchGraph, links: &LinkChange) -> Option<Routes> {
+    let mut routes = base.routes.clone();
+    let cut = Cut::new((&base.graph, &base.routes.lfts), graph, links);
+    regrow(&cut, &base.input, &mut routes.lfts, &mut base.load(graph, links));
+    Some(routes)
 }
 
 /// The engine `dfsssp`.
@@ -70,7 +88,8 @@ impl RoutingEngine for DfSssp {
     }
 }
 
-fn route_all(graph: &SwitchGraph, input: &RoutingInput, lfts: &mut LftMatrix) {
+/// Fills the tables; the routes of hosts over each arc.
+fn route_all(graph: &SwitchGraph, input: &RoutingInput, lfts: &mut LftMatrix) -> Vec<u64> {
     let mut tree = Tree::new(graph);
     let order = one_by_one(graph, input);
     for d in &order {
@@ -83,6 +102,7 @@ fn route_all(graph: &SwitchGraph, input: &RoutingInput, lfts: &mut LftMatrix) {
         d.lids().for_each(|lid| tree.take_back(usize::from(lid), lfts));
         tree.grow_all(d, lfts);
     }
+    tree.load
 }
 
 /// The shortest paths to one LID, and the load of all so far.
@@ -215,5 +235,6 @@ fn price(load: u64) -> u64 {
     load.saturating_mul(load).min(1 << 46)
 }
 
+mod regrow;
 #[cfg(test)]
 mod tests;

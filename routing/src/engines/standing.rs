@@ -1,27 +1,51 @@
 //! The next tables from those in force: only what depends on a link that was lost is computed anew.
 //!
-//! For engines whose entries depend on their own switch and target only (`minhop`, `updn`, `dnup`, `ftree`). The result is
+//! For engines whose entries depend on their own switch and target only (`minhop`, `updn`, `dnup`, `ftree`) the result is
 //! the one that they compute from nothing, always (B24): what is taken over is proved unchanged first. Cost after one
 //! lost link: a pass over the graph, a copy of the best first arcs, and the entries of the targets whose best arcs changed.
+//! Engines in whose result every LID depends on those before it have their tables repaired ([`super::base`]).
 
 use std::sync::Arc;
 
 use super::apart::Before;
+use super::base::{Base, repairs};
 use super::fill::{Basis, refill};
 use super::next_hops::Earlier;
-use super::{NO_FALLBACK, RoutingError, RoutingInput, by_name, ftree, minhop, updn};
+use super::{NO_FALLBACK, RoutingEngine, RoutingError, RoutingInput, by_name, ftree, minhop, updn};
 use crate::fabric::{LinkChange, SwitchGraph};
 use crate::routes::{LftMatrix, Routes};
 
 /// What is kept of a run.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct Standing(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    /// Of an engine whose entries depend on their own switch and target only.
+    Dealt(Dealt),
+    /// Of an engine that repairs.
+    Base(Arc<Base>),
+}
+
+#[derive(Clone, Debug)]
+struct Dealt {
     engine: &'static str,
     graph: Arc<SwitchGraph>,
     basis: Arc<Basis>,
     /// The tables before paths of one pair were set apart, and the tables.
     dealt: LftMatrix,
     lfts: LftMatrix,
+}
+
+#[cfg(test)]
+impl Standing {
+    /// The base of an engine that repairs.
+    pub(super) const fn base(&self) -> Option<&Arc<Base>> {
+        match &self.0 {
+            Kind::Base(base) => Some(base),
+            Kind::Dealt(_) => None,
+        }
+    }
 }
 
 /// What a chain of engines came to.
@@ -77,8 +101,29 @@ fn route(
     standing: Option<&Standing>,
 ) -> Result<(Routes, Option<Standing>), RoutingError> {
     let engine = by_name(name)?;
-    let Some(make) = maker(engine.name()) else { return Ok((engine.route(graph, input)?, None)) };
-    let same = standing.filter(|standing| standing.engine == engine.name() && lids_are_unique(graph));
+    let (dealt, base) = match standing.map(|standing| &standing.0) {
+        Some(Kind::Dealt(dealt)) => (Some(dealt), None),
+        Some(Kind::Base(base)) => (None, Some(base)),
+        None => (None, None),
+    };
+    if let Some(make) = maker(engine.name()) {
+        let (routes, dealt) = deal((engine, make), graph, input, dealt)?;
+        return Ok((routes, Some(Standing(Kind::Dealt(dealt)))));
+    }
+    if let Some(repairs) = repairs(engine.name()) {
+        let (routes, base) = repairs.route(engine, (graph, input), base)?;
+        return Ok((routes, base.map(|base| Standing(Kind::Base(base)))));
+    }
+    Ok((engine.route(graph, input)?, None))
+}
+
+fn deal(
+    (engine, make): (&'static dyn RoutingEngine, MakeBasis),
+    graph: &Arc<SwitchGraph>,
+    input: &RoutingInput,
+    standing: Option<&Dealt>,
+) -> Result<(Routes, Dealt), RoutingError> {
+    let same = standing.filter(|standing| standing.engine == engine.name() && graph.lids_are_unique());
     let links = same.and_then(|standing| Some((standing, LinkChange::between(&standing.graph, graph)?)));
     let earlier = links.as_ref().map(|(standing, links)| Earlier { hops: &standing.basis.hops, links });
     let basis = make(graph, input, earlier)?;
@@ -100,21 +145,14 @@ fn route(
     } else {
         basis.set_apart(graph, &mut routes.lfts);
     }
-    let standing = Standing {
+    let standing = Dealt {
         engine: engine.name(),
         graph: Arc::clone(graph),
         basis: Arc::new(basis),
         dealt,
         lfts: routes.lfts.clone(),
     };
-    Ok((routes, Some(standing)))
-}
-
-/// Whether no two ports have a LID in common: else whose entry stands in a table depends on the order in which they are filled in.
-fn lids_are_unique(graph: &SwitchGraph) -> bool {
-    let mut owned = vec![false; usize::from(graph.top_lid()) + 1];
-    let mut lids = graph.destinations().iter().flat_map(|d| d.lids());
-    lids.all(|lid| owned.get_mut(usize::from(lid)).is_some_and(|owned| !std::mem::replace(owned, true)))
+    Ok((routes, standing))
 }
 
 #[cfg(test)]
@@ -175,7 +213,7 @@ mod tests {
                         continue;
                     };
                     assert!(Ok(&next.routes) == fresh.as_ref(), "{engine} on {name}");
-                    if let Some(before) = &standing {
+                    if let Some(Standing(Kind::Dealt(before))) = &standing {
                         let same = |s: &u32| next.routes.lfts.shares_row(*s, &before.lfts);
                         kept_rows += (0..graph.switch_count() as u32).filter(same).count();
                     }

@@ -203,6 +203,14 @@ impl SwitchGraph {
         &self.destinations
     }
 
+    /// Whether no two ports have a LID in common: else whose entry stands in a table depends on the order in which they are
+    /// filled in.
+    pub(crate) fn lids_are_unique(&self) -> bool {
+        let mut owned = vec![false; usize::from(self.top_lid()) + 1];
+        let mut lids = self.destinations.iter().flat_map(Destination::lids);
+        lids.all(|lid| owned.get_mut(usize::from(lid)).is_some_and(|owned| !std::mem::replace(owned, true)))
+    }
+
     /// NodeGUID of a switch.
     pub fn guid(&self, switch: SwitchIndex) -> Guid {
         self.guids[switch as usize]

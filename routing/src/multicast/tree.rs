@@ -163,7 +163,7 @@ impl<G: Borrow<SwitchGraph>> Planner<G> {
 
     /// The part that joins the members of the tree that the tables keep room for, or if they don't, of the one on which every
     /// switch hangs below its uppermost neighbour; `None` when they are in several parts of the fabric.
-    pub(super) fn escape_tree(&self, members: &[Member]) -> Option<Tree> {
+    pub(crate) fn escape_tree(&self, members: &[Member]) -> Option<Tree> {
         let wanted = self.wanted(members);
         let graph = self.graph.borrow();
         let up = self.spanning.clone();

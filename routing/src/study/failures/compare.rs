@@ -84,6 +84,16 @@ pub fn compare(standing: &Standing, graph: &SwitchGraph, routes: &Routes) -> Cos
     }
 }
 
+/// Entries that change with `routes`, alone.
+pub fn moved(standing: &Standing, graph: &SwitchGraph, routes: &Routes) -> usize {
+    let old = in_order_of(&standing.routes, graph);
+    let differing = |s: SwitchIndex| {
+        let pairs = old.lfts.row(s).iter().zip(routes.lfts.row(s));
+        pairs.filter(|(before, after)| before != after).count()
+    };
+    (0..graph.switch_count() as SwitchIndex).map(differing).sum()
+}
+
 fn hosts(graph: &SwitchGraph) -> usize {
     graph.destinations().iter().filter(|d| d.host).count()
 }

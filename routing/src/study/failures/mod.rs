@@ -11,4 +11,4 @@ mod compare;
 mod tests;
 
 pub use cases::{Case, CasesError, Kind, draw, without};
-pub use compare::{Cost, Standing, compare};
+pub use compare::{Cost, Standing, compare, moved};

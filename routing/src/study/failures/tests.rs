@@ -12,7 +12,10 @@ fn cost(fabric: &Fabric, engine: &dyn RoutingEngine, case: &Case) -> Cost {
     let whole = SwitchGraph::new(fabric);
     let standing = Standing::new(&whole, engine.route(&whole, &input()).unwrap());
     let left = SwitchGraph::new(&without(fabric, case));
-    compare(&standing, &left, &engine.route(&left, &input()).unwrap())
+    let routes = engine.route(&left, &input()).unwrap();
+    let cost = compare(&standing, &left, &routes);
+    assert_eq!(cost.moved, moved(&standing, &left, &routes));
+    cost
 }
 
 #[test]
