@@ -9,10 +9,11 @@
 //!   start. Then, destination by destination, a tree is grown from the target outwards along the least loaded links, taking
 //!   only dependencies that close no cycle with all those taken before. At an impasse a neighbour of a switch without a way
 //!   takes another way itself (local backtracking). A destination that can't reach every switch even so is routed on the
-//!   escape tree as a whole. Switches as destinations come last, and have longer paths where that saves dependencies.
+//!   escape tree as a whole. The load of a link is the routes of hosts on all lanes: lanes that know only their own choose alike.
+//!   Switches as destinations come last, and have longer paths where that saves dependencies.
 //! - LMC: every LID is routed by itself, from each switch by the way that shares least with those of the port's LIDs before it, as
 //!   far as the dependencies allow.
-//! - VLs: as many as are allowed; more of them mean shorter paths. Cost: LIDs · links, VLs side by side; memory: the
+//! - VLs: as many as are allowed; more of them mean shorter paths. Cost: LIDs · links, one LID after the other; memory: the
 //!   dependencies taken.
 //! - Source: Domke, Hoefler, Matsuoka, Routing on the Dependency Graph (HPDC 2016).
 
@@ -42,13 +43,12 @@ impl RoutingEngine for Nue {
         };
         let network = Network::new(graph);
         let order = one_by_one(graph, input);
-        let columns: Vec<Vec<(u16, Vec<u8>)>> =
-            (0..vls).into_par_iter().map(|vl| Lane::new(&network).route(&order, vl, vls)).collect();
+        let columns = Growth::new(&network, vls).route(&order);
         let mut routes = Routes::empty(self.name(), graph);
         enter(&columns, &mut routes.lfts);
         let mut sl = vec![0; usize::from(graph.top_lid()) + 1];
-        for (vl, columns) in columns.iter().enumerate() {
-            columns.iter().for_each(|(lid, _)| sl[usize::from(*lid)] = vl as u8);
+        for d in &order {
+            d.lids().for_each(|lid| sl[usize::from(lid)] = lane_of(d.switch, vls));
         }
         routes.vls = vls;
         routes.spanning = Some(network.parent.clone().into());
@@ -59,12 +59,17 @@ impl RoutingEngine for Nue {
     }
 }
 
+/// The VL of the LIDs on a switch.
+fn lane_of(switch: SwitchIndex, vls: u8) -> u8 {
+    (switch % u32::from(vls)) as u8
+}
+
 /// Enters columns into tables.
-fn enter(columns: &[Vec<(u16, Vec<u8>)>], lfts: &mut LftMatrix) {
+fn enter(columns: &[(u16, Vec<u8>)], lfts: &mut LftMatrix) {
     let mut rows: Vec<&mut [u8]> = lfts.par_rows_mut().collect();
     // As many rows together as a cache line holds of a column.
     rows.par_chunks_mut(64).enumerate().for_each(|(number, rows)| {
-        for (lid, column) in columns.iter().flatten() {
+        for (lid, column) in columns {
             for (row, port) in rows.iter_mut().zip(&column[64 * number..]) {
                 row[usize::from(*lid)] = *port;
             }
@@ -159,12 +164,75 @@ enum Known {
 }
 
 /// One virtual lane.
-struct Lane<'g> {
-    network: &'g Network<'g>,
-    load: Vec<u64>,
+#[derive(Clone)]
+struct Lane {
     taken: Acyclic,
     /// By the numbers of dependencies.
     known: Vec<Known>,
+}
+
+impl Lane {
+    /// A lane in which the dependencies of the escape tree are taken.
+    fn new(network: &Network<'_>) -> Self {
+        let mut lane = Self {
+            taken: Acyclic::with_order(network.places.clone()),
+            known: vec![Known::Nothing; network.dependencies],
+        };
+        for (arc, back) in (0..).zip(&network.reverse).filter(|(_, back)| **back != NONE) {
+            lane.known[network.dependency(arc, *back)] = Known::Blocked;
+        }
+        lane.escape(network);
+        lane
+    }
+
+    /// Takes the dependencies of the escape tree: every turn between two different neighbours in it.
+    fn escape(&mut self, network: &Network<'_>) {
+        let mut children: Vec<Vec<u32>> = vec![Vec::new(); network.parent.len()];
+        for up in network.parent.iter().copied().filter(|up| *up != NONE) {
+            children[network.to[up as usize] as usize].push(up);
+        }
+        for (below, up) in children.iter().zip(&network.parent) {
+            for into in below {
+                let mut outs: Vec<u32> =
+                    below.iter().filter(|c| *c != into).map(|c| network.reverse[*c as usize]).collect();
+                outs.extend((*up != NONE).then_some(*up));
+                for out in outs {
+                    self.depend(network, *into, out, &mut Vec::new());
+                }
+                if *up != NONE {
+                    let down = network.reverse[*up as usize];
+                    self.depend(network, down, network.reverse[*into as usize], &mut Vec::new());
+                }
+            }
+        }
+    }
+
+    /// Takes a dependency where that closes no cycle.
+    fn depend(&mut self, network: &Network<'_>, arc: u32, on: u32, added: &mut Vec<(u32, u32)>) -> bool {
+        let dependency = network.dependency(arc, on);
+        match self.known[dependency] {
+            Known::Taken => true,
+            Known::Blocked => false,
+            // What is refused is not blocked for good: dependencies tried with it may go again.
+            Known::Nothing if self.taken.insert_new(arc, on) => {
+                self.known[dependency] = Known::Taken;
+                added.push((arc, on));
+                true
+            }
+            Known::Nothing => false,
+        }
+    }
+}
+
+/// Grows the tree of one LID after the other, on the lanes of all, and knows the load of all.
+struct Growth<'g> {
+    network: &'g Network<'g>,
+    /// Routes of hosts over each arc, and what they make it cost.
+    load: Vec<u64>,
+    prices: Vec<u64>,
+    lanes: Vec<Lane>,
+    /// Whose turn it is.
+    lane: usize,
     /// Whether a switch without a way makes its neighbours try others.
     backtracking: bool,
     /// LIDs that were routed over the escape tree.
@@ -184,14 +252,15 @@ struct Lane<'g> {
     siblings: Siblings,
 }
 
-impl<'g> Lane<'g> {
-    fn new(network: &'g Network<'g>) -> Self {
+impl<'g> Growth<'g> {
+    fn new(network: &'g Network<'g>, vls: u8) -> Self {
         let (count, arcs) = (network.graph.switch_count(), network.to.len());
-        let mut lane = Self {
+        Self {
             network,
             load: vec![0; arcs],
-            taken: Acyclic::with_order(network.places.clone()),
-            known: vec![Known::Nothing; network.dependencies],
+            prices: vec![0; arcs],
+            lanes: vec![Lane::new(network); usize::from(vls)],
+            lane: 0,
             backtracking: true,
             escaped: 0,
             next: vec![NONE; count],
@@ -201,42 +270,15 @@ impl<'g> Lane<'g> {
             waiting: vec![0; count.div_ceil(64)],
             senders: vec![0; count],
             siblings: Siblings::new(network.graph),
-        };
-        for (arc, back) in (0..).zip(&network.reverse).filter(|(_, back)| **back != NONE) {
-            lane.known[network.dependency(arc, *back)] = Known::Blocked;
-        }
-        lane.escape();
-        lane
-    }
-
-    /// Takes the dependencies of the escape tree: every turn between two different neighbours in it.
-    fn escape(&mut self) {
-        let network = self.network;
-        let mut children: Vec<Vec<u32>> = vec![Vec::new(); network.parent.len()];
-        for up in network.parent.iter().copied().filter(|up| *up != NONE) {
-            children[network.to[up as usize] as usize].push(up);
-        }
-        for (below, up) in children.iter().zip(&network.parent) {
-            for into in below {
-                let mut outs: Vec<u32> =
-                    below.iter().filter(|c| *c != into).map(|c| network.reverse[*c as usize]).collect();
-                outs.extend((*up != NONE).then_some(*up));
-                for out in outs {
-                    self.depend(*into, out, &mut Vec::new());
-                }
-                if *up != NONE {
-                    let down = network.reverse[*up as usize];
-                    self.depend(down, network.reverse[*into as usize], &mut Vec::new());
-                }
-            }
         }
     }
 
-    /// Routes the LIDs of this lane's switches; the columns of their tables.
-    fn route(&mut self, order: &[&Destination], vl: u8, vls: u8) -> Vec<(u16, Vec<u8>)> {
+    /// Routes all LIDs in order; the columns of the tables.
+    fn route(&mut self, order: &[&Destination]) -> Vec<(u16, Vec<u8>)> {
         let graph = self.network.graph;
         let mut columns = Vec::new();
-        for d in order.iter().filter(|d| d.switch % u32::from(vls) == u32::from(vl)) {
+        for d in order {
+            self.lane = usize::from(lane_of(d.switch, self.lanes.len() as u8));
             self.siblings.begin(d.switch);
             for lid in d.lids() {
                 if (d.host || !self.grow(d.switch, true)) && !self.grow(d.switch, false) {
@@ -333,7 +375,7 @@ impl<'g> Lane<'g> {
         }
         let network = self.network;
         let range = network.arcs(s).start as usize..network.arcs(s).end as usize;
-        let ends = network.to[range.clone()].iter().zip(&self.load[range.clone()]);
+        let ends = network.to[range.clone()].iter().zip(&self.prices[range.clone()]);
         let mut best = (FAR, NONE);
         for (arc, (to, load)) in (range.start as u32..).zip(ends) {
             let price = self.cost[*to as usize] + load;
@@ -363,11 +405,11 @@ impl<'g> Lane<'g> {
         self.siblings.look_from(Some(s));
         let priced = |arc: u32| {
             let price = self.price(arc);
-            (price < FAR).then(|| (price + SAME * self.siblings.shared(arc, &self.next), arc))
+            (price < FAR).then(|| (price / HOP, self.siblings.shared(arc, &self.next), price, arc))
         };
-        let mut ways: Vec<(u64, u32)> = self.network.arcs(s).filter_map(priced).collect();
+        let mut ways: Vec<(u64, u64, u64, u32)> = self.network.arcs(s).filter_map(priced).collect();
         ways.sort_unstable();
-        let (_, arc) = ways.into_iter().find(|(_, arc)| self.take(*arc, tried))?;
+        let (.., arc) = ways.into_iter().find(|(.., arc)| self.take(*arc, tried))?;
         self.next[s as usize] = arc;
         Some(self.price(arc) + HOP)
     }
@@ -376,15 +418,16 @@ impl<'g> Lane<'g> {
     /// that agree with the order of channels as it is and so cost no search.
     fn reach_thriftily(&mut self, s: SwitchIndex, tried: &mut Tried) -> Option<u64> {
         let network = self.network;
+        let lane = &self.lanes[self.lane];
         let price = |arc: u32| {
             let price = self.price(arc);
             let on = self.next[network.to[arc as usize] as usize];
             if on == NONE || price >= FAR {
                 return price;
             }
-            match self.known[network.dependency(arc, on)] {
+            match lane.known[network.dependency(arc, on)] {
                 Known::Taken => price,
-                Known::Nothing if self.taken.is_forward(arc, on) => price | NEW,
+                Known::Nothing if lane.taken.is_forward(arc, on) => price | NEW,
                 Known::Nothing | Known::Blocked => FAR,
             }
         };
@@ -398,7 +441,7 @@ impl<'g> Lane<'g> {
 
     /// What the way over `arc` costs, but for the hop.
     fn price(&self, arc: u32) -> u64 {
-        self.cost[self.network.to[arc as usize] as usize] + self.load[arc as usize]
+        self.cost[self.network.to[arc as usize] as usize] + self.prices[arc as usize]
     }
 
     /// Takes the dependency of packets that come over `arc` and go on as the tree says.
@@ -409,16 +452,17 @@ impl<'g> Lane<'g> {
             return true;
         }
         let dependency = self.network.dependency(arc, on);
-        match self.known[dependency] {
+        let lane = &mut self.lanes[self.lane];
+        match lane.known[dependency] {
             Known::Taken => true,
             Known::Blocked => false,
-            Known::Nothing if self.taken.insert_new(arc, on) => {
-                self.known[dependency] = Known::Taken;
+            Known::Nothing if lane.taken.insert_new(arc, on) => {
+                lane.known[dependency] = Known::Taken;
                 tried.added.push((arc, on));
                 true
             }
             Known::Nothing => {
-                self.known[dependency] = Known::Blocked;
+                lane.known[dependency] = Known::Blocked;
                 tried.blocked.push(dependency);
                 false
             }
@@ -429,14 +473,15 @@ impl<'g> Lane<'g> {
     fn take_back(&mut self, tried: Tried) {
         self.forget(tried.added);
         for blocked in tried.blocked {
-            self.known[blocked] = Known::Nothing;
+            self.lanes[self.lane].known[blocked] = Known::Nothing;
         }
     }
 
     fn forget(&mut self, added: impl IntoIterator<Item = (u32, u32)>) {
+        let lane = &mut self.lanes[self.lane];
         for (arc, on) in added {
-            self.taken.remove(arc, on);
-            self.known[self.network.dependency(arc, on)] = Known::Nothing;
+            lane.taken.remove(arc, on);
+            lane.known[self.network.dependency(arc, on)] = Known::Nothing;
         }
     }
 
@@ -464,7 +509,7 @@ impl<'g> Lane<'g> {
                 let behind = (other, self.next[beyond as usize]);
                 let before = into.iter().map(|into| (*into, other));
                 let mut wanted = std::iter::once(behind).filter(|(_, on)| *on != NONE).chain(before);
-                if wanted.all(|(x, y)| self.depend(x, y, added)) {
+                if wanted.all(|(x, y)| self.lanes[self.lane].depend(network, x, y, added)) {
                     self.next[neighbour as usize] = other;
                     self.next[s as usize] = arc;
                     self.cost[neighbour as usize] = self.price(other) + HOP;
@@ -475,22 +520,6 @@ impl<'g> Lane<'g> {
             }
         }
         false
-    }
-
-    /// Takes a dependency where that closes no cycle.
-    fn depend(&mut self, arc: u32, on: u32, added: &mut Vec<(u32, u32)>) -> bool {
-        let dependency = self.network.dependency(arc, on);
-        match self.known[dependency] {
-            Known::Taken => true,
-            Known::Blocked => false,
-            // What is refused is not blocked for good: dependencies tried with it may go again.
-            Known::Nothing if self.taken.insert_new(arc, on) => {
-                self.known[dependency] = Known::Taken;
-                added.push((arc, on));
-                true
-            }
-            Known::Nothing => false,
-        }
     }
 
     /// Whether the way from `from` leads through `over`.
@@ -547,6 +576,7 @@ impl<'g> Lane<'g> {
         for s in self.order[1..].iter().rev() {
             let (arc, senders) = (self.next[*s as usize] as usize, self.senders[*s as usize]);
             self.load[arc] += senders;
+            self.prices[arc] = price_of(self.load[arc]);
             self.senders[self.network.to[arc] as usize] += senders;
         }
     }
@@ -561,18 +591,19 @@ struct Tried {
     blocked: Vec<usize>,
 }
 
-/// What a hop costs beside its load: more than any load.
+/// What the load of a link costs: its square, so that two links of middling load are better than a heavy and a light one.
+fn price_of(load: u64) -> u64 {
+    load.saturating_mul(load).min(1 << 42)
+}
+
+/// What a hop costs beside its load: more than the load of a whole way.
 const HOP: u64 = 1 << 50;
 
-/// What a new dependency costs where none is wanted: more than any load, less than a hop.
+/// What a new dependency costs where none is wanted: more than the load of a whole way, less than a hop.
 const NEW: u64 = 1 << 49;
 
 /// What no way costs. A way of more than 8,000 hops counts as none: the escape tree is left then.
 const FAR: u64 = 1 << 63;
-
-/// What it costs to share with another LID of the same port, by [`Siblings::shared`]: more than the load of traffic, and all of it
-/// less than a hop.
-const SAME: u64 = 1 << 36;
 
 fn reverse_arcs(graph: &SwitchGraph, from: &[SwitchIndex]) -> Vec<u32> {
     let reverse = |arc: usize| {
@@ -617,14 +648,32 @@ mod tests {
             let network = Network::new(&graph);
             let order = one_by_one(&graph, &RoutingInput::default());
             let [without, with] = [false, true].map(|backtracking| {
-                let mut lane = Lane { backtracking, ..Lane::new(&network) };
-                lane.route(&order, 0, 1);
-                lane.escaped
+                let mut growth = Growth { backtracking, ..Growth::new(&network, 1) };
+                growth.route(&order);
+                growth.escaped
             });
             println!("{name}: {without} escaped, {with} with backtracking");
             escaped = [escaped[0] + without, escaped[1] + with];
         }
         assert!(2 * escaped[1] < escaped[0], "{escaped:?}");
+    }
+
+    /// More lanes leave more choice, so that the worst link gets lighter rather than heavier.
+    #[test]
+    fn more_lanes_load_no_link_more() {
+        let mut fabrics = random_fabrics();
+        let trees: [(&[usize], &[usize]); 3] =
+            [(&[4, 4, 8], &[1, 4, 4]), (&[3, 3, 3, 3], &[1, 2, 3, 2]), (&[6, 9], &[1, 3])];
+        fabrics.extend(trees.map(|(m, w)| (format!("tree {m:?} {w:?}"), testing::fat_tree(m, w, 0))));
+        for (name, fabric) in fabrics {
+            let graph = SwitchGraph::new(&fabric);
+            let [one, two, eight] = [1, 2, 8].map(|vls| {
+                let input = RoutingInput { data_vls: vls, ..RoutingInput::default() };
+                f64::from(check_all(&Nue, &graph, &input).balance.max)
+            });
+            println!("{name}: worst load {one} with one lane, {two} with two, {eight} with eight");
+            assert!(two.max(eight) <= 1.1 * one, "{name}: {one} with one lane, {two}, {eight}");
+        }
     }
 
     #[test]
