@@ -35,7 +35,7 @@ pub(super) fn run(args: &Run) -> Outcome {
         tracing::info!("passed over {skipped}");
     }
     let transport = UmadTransport::open(&selected, &OpenOptions::subnet_manager())?;
-    let port = transport.smi_port().clone();
+    let (port, knows_rmpp) = (transport.smi_port().clone(), !transport.is_simulator());
     tracing::info!(device = %port.device, port = port.number.0, guid = ?port.port_guid, "taking the port");
     let setup = Setup {
         transport: host::captured(transport, args.capture.as_deref())?,
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Run) -> Outcome {
         state_dir: Some(config.state.dir.clone()),
         state_sync: config.state.sync,
         reassign: config.lids.reassign,
-        sa: server(&config),
+        sa: server(&config, knows_rmpp),
         mirror: mirror(&config, &port)?,
         etcd: etcd(&config.etcd, &port)?,
     };
@@ -56,9 +56,14 @@ pub(super) fn run(args: &Run) -> Outcome {
     outcome
 }
 
-fn server(config: &Config) -> ServerConfig {
+/// `knows_rmpp`: whether hosts' devices acknowledge segments; ibsim's don't.
+fn server(config: &Config, knows_rmpp: bool) -> ServerConfig {
     let workers = usize::from(config.sa.workers);
-    ServerConfig { queue: config.sa.queue as usize, workers, ..ServerConfig::default() }
+    let mut server = ServerConfig { queue: config.sa.queue as usize, workers, ..ServerConfig::default() };
+    if !knows_rmpp {
+        server.rmpp.retries_to_strangers = 0;
+    }
+    server
 }
 
 /// What mirroring needs, where a secret is configured.

@@ -136,8 +136,9 @@ impl Rmpp {
             return Err(SendError::UnderWay);
         }
         let bytes = data.len();
-        let sender =
-            Sender::new(address, *head, data, layout, &self.config, now).ok_or(SendError::TooLong(bytes))?;
+        let acquainted = self.acquainted.contains(&key.peer);
+        let sender = Sender::new(address, *head, data, layout, &self.config, acquainted, now)
+            .ok_or(SendError::TooLong(bytes))?;
         if self.bytes.saturating_add(bytes) > self.config.max_bytes {
             return Err(SendError::Full);
         }
@@ -268,7 +269,7 @@ impl Rmpp {
                     let taken = receiver.on_deadline(&self.config, now);
                     self.after_segment(key, receiver, taken, now);
                 }
-                Some(Phase::Sending { sender, .. }) if self.gives_up_stranger(&key, &sender) => {
+                Some(Phase::Sending { sender, .. }) if self.gives_up_stranger(&key, &sender, now) => {
                     let failure = Failure::ByUs(RmppStatus::TIME_TOO_LONG);
                     self.events.push_back(Event::Failed { key, direction: Direction::Sending, failure });
                 }
@@ -410,9 +411,13 @@ impl Rmpp {
         }
     }
 
-    /// Whether a transfer whose time has come is to end silently, see [`RmppConfig::repeat_to_strangers`].
-    fn gives_up_stranger(&self, key: &TransferKey, sender: &Sender) -> bool {
-        !self.config.repeat_to_strangers && sender.is_unanswered() && !self.acquainted.contains(&key.peer)
+    /// Whether a transfer whose time has come is to end silently, see [`RmppConfig::retries_to_strangers`].
+    fn gives_up_stranger(&self, key: &TransferKey, sender: &Sender, now: Timestamp) -> bool {
+        let tries = self.config.retries_to_strangers.min(self.config.retries);
+        sender.is_unanswered()
+            && sender.has_waited(tries, &self.config, now)
+            && !self.acquainted.contains(&key.peer)
+            && tries < self.config.retries
     }
 
     fn on_ack(&mut self, key: TransferKey, datagram: &Datagram, header: &RmppHeader, now: Timestamp) {

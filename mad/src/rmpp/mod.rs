@@ -14,7 +14,8 @@
 //!
 //! - A transfer is known by peer, class and transaction ID, and by which side began the transaction ([`TransferKey`]).
 //! - **Sending**: the first window is one segment; each acknowledgement says how far to go on. What is not acknowledged in
-//!   time is sent again from the first missing segment on; after too many tries the peer gets an ABORT.
+//!   time is sent again from the first missing segment on; after too many tries the peer gets an ABORT. The first waits are some
+//!   round trips long and count as no tries, so that a loss costs milliseconds and not half a second.
 //! - **Receiving**: segments may come in any order within the window. An acknowledgement is sent in the middle of a window,
 //!   so that a sender who is quick enough never stops, at the first gap in it, and for a repeated segment where the sender must have missed one. Memory grows
 //!   with what came, never with what a length field promises.
@@ -50,10 +51,14 @@ pub struct RmppConfig {
     pub max_response_timeout: Duration,
     /// Repetitions without progress before a transfer is given up.
     pub retries: u32,
-    /// Whether the first segment is repeated to a peer that has never acknowledged anything. If not, its transfer ends
-    /// silently after the first wait and the peer has to repeat its request. Clients on a transport that knows no RMPP (a
+    /// How long to wait for the first acknowledgement of a transfer before what is not acknowledged is sent once more; for
+    /// later ones four times the measured round trip, 20 ms at least; doubled each time. This is no repetition in the sense of
+    /// [`RmppConfig::retries`].
+    pub probe_timeout: Duration,
+    /// The same as [`RmppConfig::retries`] for a peer that has never acknowledged anything; its transfer then ends silently. With 0
+    /// the first segment is sent once, and the peer has to repeat its request: clients on a transport that knows no RMPP (a
     /// simulator's) would take repeated segments for the answers to later requests.
-    pub repeat_to_strangers: bool,
+    pub retries_to_strangers: u32,
     /// Longest time for a whole transfer.
     pub total_timeout: Duration,
     /// How long an answer waits for the peer to turn the direction of a two-sided transfer.
@@ -77,7 +82,8 @@ impl Default for RmppConfig {
             response_timeout: Duration::from_millis(500),
             max_response_timeout: Duration::from_secs(4),
             retries: 6,
-            repeat_to_strangers: true,
+            probe_timeout: Duration::from_millis(100),
+            retries_to_strangers: 6,
             total_timeout: Duration::from_secs(120),
             turn_timeout: Duration::from_millis(200),
             linger: Duration::from_secs(5),

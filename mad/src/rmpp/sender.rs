@@ -38,6 +38,56 @@ pub(super) struct Sender {
     retries_left: u32,
     deadline: Timestamp,
     give_up_at: Timestamp,
+    probe: Probe,
+}
+
+/// When the window is sent again though the peer does not yet count as silent. All of it: a receiver that lacks the last segments says
+/// nothing when it gets one before them again.
+#[derive(Debug)]
+struct Probe {
+    /// Not to a peer that may know no RMPP.
+    allowed: bool,
+    wait: Duration,
+    at: Timestamp,
+    /// The mean round trip, once one was measured.
+    round_trip: Option<Duration>,
+    /// A segment whose acknowledgement tells the round trip, and when it was sent. None that was sent twice (Karn's rule).
+    timed: Option<(u32, Timestamp)>,
+}
+
+/// No probe comes earlier: a host that is busy acknowledges within this.
+const LEAST_PROBE: Duration = Duration::from_millis(20);
+
+impl Probe {
+    fn new(allowed: bool, wait: Duration, now: Timestamp) -> Self {
+        Self { allowed, wait, at: now + wait, round_trip: None, timed: None }
+    }
+
+    /// When it is due, if it will be.
+    fn deadline(&self) -> Timestamp {
+        if self.allowed { self.at } else { Timestamp::MAX }
+    }
+
+    /// A segment was sent, the highest so far if `new`.
+    fn sent(&mut self, segment: u32, new: bool, now: Timestamp) {
+        if new && self.timed.is_none() {
+            self.timed = Some((segment, now));
+        } else if !new {
+            self.timed = None;
+        }
+        self.at = now + self.wait;
+    }
+
+    /// Everything up to `acked` has arrived.
+    fn progress(&mut self, acked: u32, now: Timestamp) {
+        self.allowed = true;
+        if let Some((_, sent_at)) = self.timed.take_if(|(segment, _)| *segment <= acked) {
+            let measured = now - sent_at;
+            self.round_trip = Some(self.round_trip.map_or(measured, |mean| (mean * 7 + measured) / 8));
+        }
+        self.wait = self.round_trip.map_or(self.wait, |mean| (mean * 4).max(LEAST_PROBE));
+        self.at = now + self.wait;
+    }
 }
 
 /// What an acknowledgement did.
@@ -57,6 +107,7 @@ impl Sender {
         message: Vec<u8>,
         layout: Layout,
         config: &RmppConfig,
+        acquainted: bool,
         now: Timestamp,
     ) -> Option<Self> {
         let segments = layout.segments(message.len())?;
@@ -77,6 +128,7 @@ impl Sender {
             retries_left: config.retries,
             deadline: now + config.response_timeout,
             give_up_at: now + config.total_timeout,
+            probe: Probe::new(acquainted || config.retries_to_strangers > 0, config.probe_timeout, now),
         })
     }
 
@@ -102,6 +154,11 @@ impl Sender {
         self.acked == 0 && self.sent > 0 && !self.is_ready()
     }
 
+    /// Whether the whole wait for an acknowledgement is over, and how often it was before is as often as it may be.
+    pub(super) fn has_waited(&self, times: u32, config: &RmppConfig, now: Timestamp) -> bool {
+        now >= self.deadline.min(self.give_up_at) && config.retries.saturating_sub(self.retries_left) >= times
+    }
+
     /// Whether this is the answer to the same request: the same headers and, as long as the peer has nothing of it, the
     /// same data.
     pub(super) fn is_for(&self, head: &Mad, data: &[u8]) -> bool {
@@ -123,7 +180,7 @@ impl Sender {
 
     /// When [`Self::on_deadline`] is due.
     pub(super) fn deadline(&self) -> Timestamp {
-        self.turn_deadline.unwrap_or(self.deadline).min(self.give_up_at)
+        self.turn_deadline.unwrap_or(self.deadline.min(self.probe.deadline())).min(self.give_up_at)
     }
 
     /// The next segment that the window has room for.
@@ -132,6 +189,7 @@ impl Sender {
             return None;
         }
         let mad = self.layout.segment(&self.head, &self.message, self.next, self.segments);
+        self.probe.sent(self.next, self.next > self.sent, now);
         self.sent = self.sent.max(self.next);
         self.next += 1;
         self.deadline = now + self.timeout;
@@ -181,6 +239,7 @@ impl Sender {
                 peer.clamp(config.response_timeout, config.max_response_timeout.max(config.response_timeout))
             });
             self.deadline = now + self.timeout;
+            self.probe.progress(segment, now);
         }
         if self.acked == self.segments {
             return Ok(Acked::Done);
@@ -204,6 +263,15 @@ impl Sender {
         if self.waits_for_turn() {
             self.start(1, now);
             return Ok(());
+        }
+        if now >= self.probe.deadline() {
+            self.probe.at = now + self.probe.wait;
+            if !self.is_ready() && now < self.deadline {
+                self.probe.wait *= 2;
+                self.probe.at = now + self.probe.wait;
+                self.next = self.acked + 1;
+                self.resent_after = None;
+            }
         }
         if now < self.deadline {
             return Ok(());
@@ -235,6 +303,7 @@ impl Sender {
         self.turn_deadline = None;
         self.window_last = window.max(1);
         self.deadline = now + self.timeout;
+        self.probe.at = now + self.probe.wait;
     }
 }
 

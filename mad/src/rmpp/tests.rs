@@ -237,6 +237,28 @@ fn a_bad_link_gives_the_same_bytes_or_a_failure_and_never_hangs() {
     assert!(whole > failed || std::env::var("SEED").is_ok());
 }
 
+/// On a link with the round trips of a fabric a lost datagram costs some of these, not the wait after which a peer counts as silent
+/// (saquery gives up after a second): tables of 100 segments at 2 % of loss either way.
+#[test]
+fn a_loss_costs_round_trips_and_not_the_long_wait() {
+    let faults = Faults { loss: 0.02, duplicate: 0.0, delay: Duration::from_micros(200) };
+    let mut times = Vec::new();
+    for seed in seeds(100) {
+        let mut ends = Ends::new(RmppConfig::default(), faults, seed);
+        ends.engines[0].expect(&other(0), &head(Method::GET_TABLE, 5), Timestamp::MAX).unwrap();
+        ends.engines[1]
+            .send(other(1), &head(Method::GET_TABLE_RESP, 5), vec![7; 20_000], Timestamp::ZERO)
+            .unwrap();
+        while !ends.was_sent(1) {
+            assert!(ends.step(&mut everything), "seed {seed}: no end");
+        }
+        times.push(ends.now - Timestamp::ZERO);
+    }
+    times.sort_unstable();
+    let (median, most) = (times[times.len() / 2], times[times.len() - 1]);
+    assert!(median < 100 * MS && most < 500 * MS, "median {median:?}, most {most:?}");
+}
+
 /// B51: a request in segments and its answer in segments, over a bad link, both ways.
 #[test]
 fn b51_two_sided_transfers_over_a_bad_link() {

@@ -53,7 +53,7 @@ impl Default for ServerConfig {
                 max_bytes: 1 << 30,
                 // A query of 255 GIDs at either end has 8 KiB.
                 max_message: 64 << 10,
-                repeat_to_strangers: false,
+                retries_to_strangers: 2,
                 ..RmppConfig::default()
             },
         }

@@ -404,6 +404,31 @@ fn a_silent_peer_is_given_up() {
     assert!(b.is_empty());
 }
 
+/// Probes double their waits: who is silent gets few of them, and a stranger who may know no RMPP none.
+#[test]
+fn a_silent_peer_is_probed_a_few_times() {
+    for (retries_to_strangers, least, most) in [(6, 9, 20), (2, 4, 10), (0, 1, 1)] {
+        let mut engine = Rmpp::new(RmppConfig { retries_to_strangers, ..RmppConfig::default() });
+        engine.send(other(1), &head(Method::GET_TABLE_RESP, 9), vec![1; 2000], Timestamp::ZERO).unwrap();
+        let mut sent = 0;
+        let mut now = Timestamp::ZERO;
+        while !engine.is_empty() {
+            while let Some(datagram) = engine.poll_send(now) {
+                let header = header(&datagram.mad);
+                if header.rmpp_type() == Some(RmppType::Data) {
+                    assert_eq!(header.segment_number(), 1);
+                    sent += 1;
+                }
+            }
+            now = engine.deadline().unwrap();
+            engine.expired(now);
+        }
+        assert!((least..=most).contains(&sent), "{retries_to_strangers}: {sent}");
+        let silent = engine.poll_send(now).is_none();
+        assert_eq!(silent, retries_to_strangers < 6, "a stranger's transfer ends without a word");
+    }
+}
+
 #[derive(Debug, Clone)]
 enum Input {
     Datagram(bool, u8, u8, u8, u32, u32),
@@ -490,7 +515,7 @@ proptest! {
 /// else reaches them, no repetition and no ABORT. One acknowledgement, and a peer is served in full.
 #[test]
 fn strangers_get_the_first_segment_once() {
-    let config = RmppConfig { repeat_to_strangers: false, ..RmppConfig::default() };
+    let config = RmppConfig { retries_to_strangers: 0, ..RmppConfig::default() };
     let mut engine = Rmpp::new(config);
     let mut now = Timestamp::ZERO;
     let ask = |engine: &mut Rmpp, tid, now| {
