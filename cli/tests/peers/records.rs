@@ -126,12 +126,6 @@ struct OneSided {
 
 const ONE_SIDED: &[OneSided] = &[
     OneSided {
-        query: "PKTR trusted",
-        opensm_has_it: true,
-        fits: |key| ["2", "3"].iter().any(|lid| key[0] == format!("LID........................{lid}")),
-        why: "P_Key tables of switch ports are read only where partitions are brought about",
-    },
-    OneSided {
         query: "-g trusted",
         opensm_has_it: false,
         fits: |_| true,

@@ -1,6 +1,7 @@
 //! Routing engines, one file each, behind [`RoutingEngine`]. An attempt is a pure function: it fails without leftovers, and
 //! the same graph gives the same bytes whatever the order of discovery and the number of threads (B21, B24).
 
+mod absent;
 mod acyclic;
 #[cfg(test)]
 mod agreement;

@@ -3,10 +3,11 @@
 //! For engines whose entries depend on their own switch and target only (`minhop`, `updn`, `dnup`, `ftree`) the result is
 //! the one that they compute from nothing, always (B24): what is taken over is proved unchanged first. Cost after one
 //! lost link: a pass over the graph, a copy of the best first arcs, and the entries of the targets whose best arcs changed.
-//! Engines in whose result every LID depends on those before it have their tables repaired ([`super::base`]).
+//! Hosts that are away keep their place ([`super::absent`]). Engines in whose result every LID depends on those before it have their tables repaired ([`super::base`]).
 
 use std::sync::Arc;
 
+use super::absent::{leave_out, with_absent};
 use super::apart::Before;
 use super::base::{Base, repairs};
 use super::fill::{Basis, refill};
@@ -17,7 +18,11 @@ use crate::routes::{LftMatrix, Routes};
 
 /// What is kept of a run.
 #[derive(Clone, Debug)]
-pub struct Standing(Kind);
+pub struct Standing {
+    /// What it routed, hosts that were away with it.
+    graph: Arc<SwitchGraph>,
+    kind: Kind,
+}
 
 #[derive(Clone, Debug)]
 enum Kind {
@@ -25,6 +30,8 @@ enum Kind {
     Dealt(Dealt),
     /// Of an engine that repairs.
     Base(Arc<Base>),
+    /// Of an engine that computes all from nothing.
+    Nothing,
 }
 
 #[derive(Clone, Debug)]
@@ -41,9 +48,9 @@ struct Dealt {
 impl Standing {
     /// The base of an engine that repairs.
     pub(super) const fn base(&self) -> Option<&Arc<Base>> {
-        match &self.0 {
+        match &self.kind {
             Kind::Base(base) => Some(base),
-            Kind::Dealt(_) => None,
+            Kind::Dealt(_) | Kind::Nothing => None,
         }
     }
 }
@@ -55,7 +62,7 @@ pub struct Chained {
     pub routes: Routes,
     /// Why the engines before refused.
     pub refused: Vec<RoutingError>,
-    /// For the next run; `None` where the engine has no use for it.
+    /// For the next run.
     pub standing: Option<Standing>,
 }
 
@@ -85,9 +92,16 @@ pub fn route_chain_from<S: AsRef<str>>(
     let fallback = !chain.iter().any(|name| name.as_ref() == NO_FALLBACK);
     let named = chain.iter().map(AsRef::as_ref).filter(|name| *name != NO_FALLBACK);
     let mut refused = Vec::new();
+    let whole = standing.and_then(|standing| with_absent(graph, &standing.graph)).map(Arc::new);
     for name in named.chain(fallback.then_some("minhop")) {
+        if let Some(whole) = &whole
+            && let Ok((mut routes, standing)) = route(name, whole, input, standing)
+        {
+            leave_out(&mut routes, graph, whole);
+            return Ok(Chained { routes, refused, standing: Some(standing) });
+        }
         match route(name, graph, input, standing) {
-            Ok((routes, standing)) => return Ok(Chained { routes, refused, standing }),
+            Ok((routes, standing)) => return Ok(Chained { routes, refused, standing: Some(standing) }),
             Err(error) => refused.push(error),
         }
     }
@@ -99,22 +113,23 @@ fn route(
     graph: &Arc<SwitchGraph>,
     input: &RoutingInput,
     standing: Option<&Standing>,
-) -> Result<(Routes, Option<Standing>), RoutingError> {
+) -> Result<(Routes, Standing), RoutingError> {
     let engine = by_name(name)?;
-    let (dealt, base) = match standing.map(|standing| &standing.0) {
+    let (dealt, base) = match standing.map(|standing| &standing.kind) {
         Some(Kind::Dealt(dealt)) => (Some(dealt), None),
         Some(Kind::Base(base)) => (None, Some(base)),
-        None => (None, None),
+        Some(Kind::Nothing) | None => (None, None),
     };
+    let stands = |kind| Standing { graph: Arc::clone(graph), kind };
     if let Some(make) = maker(engine.name()) {
         let (routes, dealt) = deal((engine, make), graph, input, dealt)?;
-        return Ok((routes, Some(Standing(Kind::Dealt(dealt)))));
+        return Ok((routes, stands(Kind::Dealt(dealt))));
     }
     if let Some(repairs) = repairs(engine.name()) {
         let (routes, base) = repairs.route(engine, (graph, input), base)?;
-        return Ok((routes, base.map(|base| Standing(Kind::Base(base)))));
+        return Ok((routes, stands(base.map_or(Kind::Nothing, Kind::Base))));
     }
-    Ok((engine.route(graph, input)?, None))
+    Ok((engine.route(graph, input)?, stands(Kind::Nothing)))
 }
 
 fn deal(
@@ -162,7 +177,7 @@ mod tests {
 
     use super::*;
     use crate::engines::testing::random_fabrics;
-    use crate::fabric::{Fabric, Link, testing};
+    use crate::fabric::{Fabric, Link, PortRef, testing};
 
     /// Fabrics whose ports have several LIDs, or with a leaf unlike the others; in the last two ports hold the same LIDs.
     fn with_several_lids() -> Vec<(String, Fabric)> {
@@ -197,7 +212,9 @@ mod tests {
                 let mut fabrics: Vec<Fabric> = vec![whole.clone()];
                 for _ in 0..3 {
                     let mut fabric = fabrics.last().unwrap().clone();
-                    let links: Vec<Link> = fabric.links().copied().collect();
+                    let is_switch = |end: PortRef| fabric.node(end.node).is_switch();
+                    let between = |l: &&Link| is_switch(l.a) && is_switch(l.b);
+                    let links: Vec<Link> = fabric.links().filter(between).copied().collect();
                     fabric.disconnect(links.choose(&mut random).unwrap().a);
                     fabrics.push(fabric);
                 }
@@ -213,7 +230,7 @@ mod tests {
                         continue;
                     };
                     assert!(Ok(&next.routes) == fresh.as_ref(), "{engine} on {name}");
-                    if let Some(Standing(Kind::Dealt(before))) = &standing {
+                    if let Some(Standing { kind: Kind::Dealt(before), .. }) = &standing {
                         let same = |s: &u32| next.routes.lfts.shares_row(*s, &before.lfts);
                         kept_rows += (0..graph.switch_count() as u32).filter(same).count();
                     }

@@ -203,6 +203,14 @@ impl SwitchGraph {
         &self.destinations
     }
 
+    /// The same with more destinations, on switches of this graph.
+    pub(crate) fn with_destinations(&self, more: Vec<Destination>) -> Self {
+        let mut graph = self.clone();
+        graph.destinations.extend(more);
+        graph.destinations.sort_by_key(|d| d.lid);
+        graph
+    }
+
     /// Whether no two ports have a LID in common: else whose entry stands in a table depends on the order in which they are
     /// filled in.
     pub(crate) fn lids_are_unique(&self) -> bool {

@@ -2,7 +2,8 @@
 //! to 14.2.5.9).
 //!
 //! P_Key tables of end ports are read with the ports, for they say who may talk to whom. SL-to-VL and VL arbitration
-//! tables are read only where somebody wants to know: a switch has one SL-to-VL table for each pair of its ports.
+//! tables, and the P_Keys of switch ports where no partitions are brought about, are read only where somebody wants to know: a
+//! switch has one SL-to-VL table for each pair of its ports.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ pub struct NodeTables {
     pub sl_to_vl: BTreeMap<(PortNum, PortNum), SlToVlMappingTable>,
     /// VL arbitration blocks by port and block.
     pub vl_arbitration: BTreeMap<(PortNum, VlArbitrationTableKind), VlArbitrationTable>,
-    /// Whether SL-to-VL and VL arbitration tables were asked for since the node was met: what is missing then was
+    /// Whether SL-to-VL and VL arbitration tables, and a switch's P_Keys, were asked for since the node was met: what is missing then was
     /// refused or not answered.
     pub qos_read: bool,
 }

@@ -88,7 +88,8 @@ impl Sweep {
         Some(cap.div_ceil(PKeyTable::PER_BLOCK as u16).min(MAX_PKEY_BLOCKS))
     }
 
-    /// Asks for SL-to-VL and VL arbitration tables of the nodes that the settings name.
+    /// Asks for SL-to-VL and VL arbitration tables of the nodes that the settings name, and for the P_Key tables of switches among
+    /// them.
     pub(super) fn ask_qos_tables(&mut self) {
         let Some(observed) = self.observed.clone() else { return };
         for guid in self.settings.qos_of.clone() {
@@ -98,6 +99,11 @@ impl Sweep {
                 continue;
             };
             let switch = observed.fabric.node(id).is_switch();
+            for (port, block) in pkey_blocks_of_switch(facts).filter(|_| switch) {
+                if !facts.tables.pkeys.contains_key(&(port, block)) {
+                    self.ask_table_of((guid, port), PortTable::PKeys { block });
+                }
+            }
             for (port, info) in ports_with_tables(facts) {
                 for kind in
                     VlArbitrationTableKind::ALL.into_iter().filter(|k| has_arbitration_block(info, *k))
@@ -140,6 +146,17 @@ impl Sweep {
             node.tables.put(port, table, came);
         }
     }
+}
+
+/// The blocks of P_Keys that the ports of a switch have, port 0 first.
+fn pkey_blocks_of_switch(facts: &crate::observed::ObservedNode) -> impl Iterator<Item = (PortNum, u16)> {
+    let own = facts.node_info.partition_cap.get();
+    let enforced = facts.switch_info.map_or(0, |info| info.partition_enforcement_cap.get());
+    let blocks = |cap: u16| cap.div_ceil(PKeyTable::PER_BLOCK as u16).min(MAX_PKEY_BLOCKS);
+    (0..=facts.node_info.num_ports).flat_map(move |port| {
+        let cap = if port == 0 { own } else { enforced };
+        (0..blocks(cap)).map(move |block| (PortNum(port), block))
+    })
 }
 
 /// The ports of a node that can have QoS tables, as far as they were read.

@@ -1,14 +1,14 @@
 //! SLtoVLMappingTableRecord and VLArbitrationTableRecord.
 //!
 //! The tables are read from the fabric when somebody asks for them the first time ([`unread`]), for a switch has one
-//! SL-to-VL table for each pair of its ports. What a port has no room for, or no lanes to map to, is all zero.
+//! SL-to-VL table for each pair of its ports; and so are the P_Key tables of a switch's ports, one for each. What a port has no room for, or no lanes to map to, is all zero.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use mad::types::{Guid, PortNum};
 use mad::wire::ids::sa;
-use mad::wire::sa::{SaMad, SlToVlMappingTableRecord, VlArbitrationTableRecord};
+use mad::wire::sa::{PKeyTableRecord, SaMad, SlToVlMappingTableRecord, VlArbitrationTableRecord};
 use mad::wire::smp::{SlToVlMappingTable, VlArbitrationTable, VlArbitrationTableKind};
 use mad::wire::{Attribute, Method};
 use zerocopy::FromZeros;
@@ -24,15 +24,23 @@ const MOST_NODES: usize = 256;
 /// Nodes that have to be read before a request can be answered; none for requests of other kinds.
 pub(in crate::sa) fn unread(snapshot: &Snapshot, mad: &SaMad) -> BTreeSet<Guid> {
     let mask = mad.component_mask.get();
+    let trusted = mad.sm_key.get() != 0 && mad.sm_key.get() == snapshot.sm.sm_key;
+    let mut switches_only = false;
     let asked_lid = match mad.header.attribute_id.get() {
         _ if !matches!(mad.header.method(), Method::GET | Method::GET_TABLE) => return BTreeSet::new(),
         sa::SL_TO_VL_MAPPING_TABLE_RECORD => SlToVlMappingTableRecord::decode(&mad.data).map(|r| r.lid.get()),
         sa::VL_ARBITRATION_TABLE_RECORD => VlArbitrationTableRecord::decode(&mad.data).map(|r| r.lid.get()),
+        // Those of adapters are read with the ports.
+        sa::PKEY_TABLE_RECORD if trusted => {
+            switches_only = true;
+            PKeyTableRecord::decode(&mad.data).map(|r| r.lid.get())
+        }
         _ => return BTreeSet::new(),
     };
     let ports = ports_at(snapshot, asked_lid.filter(|_| mask & 1 != 0));
     let observed = &snapshot.observed;
-    let nodes = ports.iter().filter(|port| observed.node(port.end.node).is_some_and(|n| !n.tables.qos_read));
+    let ports = ports.iter().filter(|port| port.is_switch() || !switches_only);
+    let nodes = ports.filter(|port| observed.node(port.end.node).is_some_and(|n| !n.tables.qos_read));
     let nodes: BTreeSet<Guid> = nodes
         .filter_map(|port| Some(observed.fabric.get(port.end.node)?.guid))
         .take(MOST_NODES + 1)
