@@ -51,10 +51,11 @@ pub struct RmppConfig {
     pub max_response_timeout: Duration,
     /// Repetitions without progress before a transfer is given up.
     pub retries: u32,
-    /// How long to wait for the first acknowledgement of a transfer before what is not acknowledged is sent once more; for
-    /// later ones four times the measured round trip, 20 ms at least; doubled each time. This is no repetition in the sense of
-    /// [`RmppConfig::retries`].
+    /// How long to wait for the first acknowledgement of a transfer before what is not acknowledged is sent once more; for later ones
+    /// four times the measured round trip; doubled each time. This is no repetition in the sense of [`RmppConfig::retries`].
     pub probe_timeout: Duration,
+    /// The least such wait: a host that is busy acknowledges within this.
+    pub least_probe: Duration,
     /// The same as [`RmppConfig::retries`] for a peer that has never acknowledged anything; its transfer then ends silently. With 0
     /// the first segment is sent once, and the peer has to repeat its request: clients on a transport that knows no RMPP (a
     /// simulator's) would take repeated segments for the answers to later requests.
@@ -83,6 +84,7 @@ impl Default for RmppConfig {
             max_response_timeout: Duration::from_secs(4),
             retries: 6,
             probe_timeout: Duration::from_millis(100),
+            least_probe: Duration::from_millis(20),
             retries_to_strangers: 6,
             total_timeout: Duration::from_secs(120),
             turn_timeout: Duration::from_millis(200),

@@ -55,9 +55,6 @@ struct Probe {
     timed: Option<(u32, Timestamp)>,
 }
 
-/// No probe comes earlier: a host that is busy acknowledges within this.
-const LEAST_PROBE: Duration = Duration::from_millis(20);
-
 impl Probe {
     fn new(allowed: bool, wait: Duration, now: Timestamp) -> Self {
         Self { allowed, wait, at: now + wait, round_trip: None, timed: None }
@@ -79,13 +76,13 @@ impl Probe {
     }
 
     /// Everything up to `acked` has arrived.
-    fn progress(&mut self, acked: u32, now: Timestamp) {
+    fn progress(&mut self, acked: u32, config: &RmppConfig, now: Timestamp) {
         self.allowed = true;
         if let Some((_, sent_at)) = self.timed.take_if(|(segment, _)| *segment <= acked) {
             let measured = now - sent_at;
             self.round_trip = Some(self.round_trip.map_or(measured, |mean| (mean * 7 + measured) / 8));
         }
-        self.wait = self.round_trip.map_or(self.wait, |mean| (mean * 4).max(LEAST_PROBE));
+        self.wait = self.round_trip.map_or(self.wait, |mean| (mean * 4).max(config.least_probe));
         self.at = now + self.wait;
     }
 }
@@ -239,7 +236,7 @@ impl Sender {
                 peer.clamp(config.response_timeout, config.max_response_timeout.max(config.response_timeout))
             });
             self.deadline = now + self.timeout;
-            self.probe.progress(segment, now);
+            self.probe.progress(segment, config, now);
         }
         if self.acked == self.segments {
             return Ok(Acked::Done);

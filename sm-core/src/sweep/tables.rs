@@ -148,12 +148,16 @@ impl Sweep {
     }
 }
 
-/// The blocks of P_Keys that the ports of a switch have, port 0 first.
+/// The blocks of P_Keys that the ports of a switch have, port 0 first; ports that are down are left out, as opensm does.
 fn pkey_blocks_of_switch(facts: &crate::observed::ObservedNode) -> impl Iterator<Item = (PortNum, u16)> {
     let own = facts.node_info.partition_cap.get();
     let enforced = facts.switch_info.map_or(0, |info| info.partition_enforcement_cap.get());
     let blocks = |cap: u16| cap.div_ceil(PKeyTable::PER_BLOCK as u16).min(MAX_PKEY_BLOCKS);
-    (0..=facts.node_info.num_ports).flat_map(move |port| {
+    let is_up = |port: u8| {
+        let info = facts.ports.get(usize::from(port)).and_then(Option::as_ref);
+        port == 0 || info.and_then(PortInfo::port_state).is_some_and(|state| state != PortState::Down)
+    };
+    (0..=facts.node_info.num_ports).filter(move |port| is_up(*port)).flat_map(move |port| {
         let cap = if port == 0 { own } else { enforced };
         (0..blocks(cap)).map(move |block| (PortNum(port), block))
     })
