@@ -177,7 +177,7 @@ impl Sender {
 
     /// When [`Self::on_deadline`] is due.
     pub(super) fn deadline(&self) -> Timestamp {
-        self.turn_deadline.unwrap_or(self.deadline.min(self.probe.deadline())).min(self.give_up_at)
+        self.turn_deadline.unwrap_or_else(|| self.deadline.min(self.probe.deadline())).min(self.give_up_at)
     }
 
     /// The next segment that the window has room for.
