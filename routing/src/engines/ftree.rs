@@ -15,7 +15,7 @@
 use super::fill::Basis;
 use super::next_hops::Earlier;
 use super::ranks::{Ranks, legal_hops, roots};
-use super::targets::{Targets, levels_from};
+use super::targets::{Targets, tree_levels};
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::Routes;
@@ -75,7 +75,7 @@ pub(super) fn basis(
 
 /// What makes a fabric without any level above the hosts no tree: two switches with hosts that are linked.
 fn beside(graph: &SwitchGraph, input: &RoutingInput) -> String {
-    let level = levels_from(graph, &|d| input.counts_levels(d));
+    let level = tree_levels(graph, input);
     let ground = |s: SwitchIndex| level[s as usize] == 0;
     let pair = (0..graph.switch_count() as SwitchIndex)
         .filter(|s| ground(*s))

@@ -16,6 +16,7 @@ mod few_uplinks;
 mod file;
 mod fill;
 mod ftree;
+mod hosted_spines;
 mod lash;
 mod layers;
 mod minhop;

@@ -8,7 +8,7 @@ use mad::types::Guid;
 
 use super::RoutingInput;
 use super::next_hops::{Earlier, NextHops, Turn};
-use super::targets::{levels_from, with_hosts};
+use super::targets::{tree_levels, with_hosts};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 
 /// The root switches: those given that are in the fabric, else those found. `None` when GUIDs are given and none is there.
@@ -27,7 +27,7 @@ pub(crate) fn roots(graph: &SwitchGraph, input: &RoutingInput) -> Option<Vec<Swi
 /// hosts goes through: a leaf without hosts that hangs on roots does not stand above them. B23: only what is
 /// linked now is looked at, so a missing cable neither hides a root nor makes one.
 pub(crate) fn find_roots(graph: &SwitchGraph, input: &RoutingInput) -> Vec<SwitchIndex> {
-    let level = levels_from(graph, &|d| input.counts_levels(d));
+    let level = tree_levels(graph, input);
     let mut aside = spurs(graph, &level);
     let mut paths = HostPaths::new(graph, &level);
     let mut first: Option<Vec<SwitchIndex>> = None;

@@ -1,7 +1,7 @@
 //! What the counting-free engines share: the level of every switch above the hosts, the divider of its level, and for
 //! every target switch its LIDs with a rank that spreads them.
 //!
-//! Level 0 are the switches with hosts. With the divider Π[s] of Gliksberg et al. ("Dmodc", IEEE Micro 40(1), 2020) the
+//! Level 0 are the switches with hosts, but for spines with a few ([`super::hosted_spines`]). With the divider Π[s] of Gliksberg et al. ("Dmodc", IEEE Micro 40(1), 2020) the
 //! choice ⌊rank / Π[s]⌋ mod n on an intact fat tree is D-mod-K (Zahavi 2012): every level looks at another digit of the
 //! rank; for leaves that fewer ways lead to there are dividers of their own ([`super::few_uplinks`]). Leaves of one subtree get
 //! neighbouring ranks. Cost: linear in the links, times the number of levels.
@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use super::few_uplinks::FewUplinks;
 use super::next_hops::{NextHops, TARGETS};
 use super::slots::Slots;
-use super::{RoutingError, RoutingInput};
+use super::{RoutingError, RoutingInput, hosted_spines};
 use crate::fabric::{Destination, SwitchGraph, SwitchIndex};
 
 /// An end port seen from its switch.
@@ -56,7 +56,7 @@ pub(crate) struct Targets {
 impl Targets {
     /// Levels counted from the switches with hosts.
     pub(crate) fn new(graph: &SwitchGraph, input: &RoutingInput) -> Self {
-        Self::with_levels(graph, &levels_from(graph, &|d| input.counts_levels(d)), input)
+        Self::with_levels(graph, &tree_levels(graph, input), input)
     }
 
     /// With levels that the engine knows better (ranks below given roots).
@@ -174,7 +174,7 @@ fn runs(targets: &[Target]) -> Option<Runs> {
 
 /// Breadth-first distance from the switches with hosts (from all switches with any end port when there are no hosts).
 pub(crate) fn levels_from_hosts(graph: &SwitchGraph) -> Vec<u16> {
-    levels_from(graph, &|d| d.host)
+    distances_from(graph, &hosts_by_switch(graph, &|d| d.host))
 }
 
 /// Which switches have hosts.
@@ -212,16 +212,24 @@ pub(super) fn one_by_one<'g>(graph: &'g SwitchGraph, input: &RoutingInput) -> Ve
     order
 }
 
-/// Breadth-first distance from the switches with an end port that `counts`.
-pub(crate) fn levels_from(graph: &SwitchGraph, counts: &dyn Fn(&Destination) -> bool) -> Vec<u16> {
-    let mut level = vec![u16::MAX; graph.switch_count()];
-    let mut queue: Vec<SwitchIndex> = Vec::new();
-    for host in graph.destinations().iter().filter(|d| counts(d)) {
-        if level[host.switch as usize] != 0 {
-            level[host.switch as usize] = 0;
-            queue.push(host.switch);
-        }
-    }
+/// Breadth-first distance from the leaves: the switches with hosts by which levels are counted, but for those above leaves.
+pub(super) fn tree_levels(graph: &SwitchGraph, input: &RoutingInput) -> Vec<u16> {
+    let mut hosts = hosts_by_switch(graph, &|d| input.counts_levels(d));
+    hosted_spines::leave_out(graph, &mut hosts);
+    distances_from(graph, &hosts)
+}
+
+fn hosts_by_switch(graph: &SwitchGraph, counts: &dyn Fn(&Destination) -> bool) -> Vec<u32> {
+    let mut hosts = vec![0; graph.switch_count()];
+    graph.destinations().iter().filter(|d| counts(d)).for_each(|d| hosts[d.switch as usize] += 1);
+    hosts
+}
+
+/// Hops from the nearest switch with `hosts`.
+fn distances_from(graph: &SwitchGraph, hosts: &[u32]) -> Vec<u16> {
+    let level = |hosts: &u32| if *hosts > 0 { 0 } else { u16::MAX };
+    let mut level: Vec<u16> = hosts.iter().map(level).collect();
+    let mut queue = (0..level.len() as SwitchIndex).filter(|s| level[*s as usize] == 0).collect();
     widen(graph, &mut queue, &mut level);
     level
 }

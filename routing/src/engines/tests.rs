@@ -106,7 +106,7 @@ fn io_nodes_are_spread_by_themselves() {
     }
 }
 
-/// A storage host on a spine hides the roots of a tree, unless compute nodes are named.
+/// Storage hosts on a spine, as many as on a leaf, hide the roots of a tree, unless compute nodes are named.
 #[test]
 fn levels_are_counted_from_compute_nodes_only() {
     let mut builder = testing::Builder::new(8);
@@ -118,9 +118,9 @@ fn levels_are_counted_from_compute_nodes_only() {
         }
         spines.iter().for_each(|spine| builder.link(leaf, *spine));
     }
-    let storage = builder.host(spines[0]);
+    let storage = [(); 4].map(|()| builder.host(spines[0]));
     let fabric = builder.finish(0);
-    let hosts = fabric.node_ids().filter(|id| *id != storage && !fabric.node(*id).is_switch());
+    let hosts = fabric.node_ids().filter(|id| !storage.contains(id) && !fabric.node(*id).is_switch());
     let guid = |id| fabric.node(id).end_ports().map(|(_, port)| port.guid).next().unwrap();
     let compute: BTreeSet<Guid> = hosts.map(guid).collect();
     let graph = SwitchGraph::new(&fabric);

@@ -86,7 +86,7 @@ pub(super) fn basis_from_hosts(
     };
     let hops = NextHops::up_down(graph, &turned, earlier);
     check_hosts("dnup", "no legal path leads between switches", graph, &hops)?;
-    let targets = Targets::with_levels(graph, &ranks.rank, input);
+    let targets = Targets::new(graph, input);
     Ok(Basis { hops, targets, order: Some(ranks.order_reversed()) })
 }
 
