@@ -5,7 +5,8 @@
 //! regular tree, the number is taken modulo the slots of the tree as it was meant ([`super::slots`]), and only LIDs whose
 //! slot is not among the choices are spread by a hash: one failed link changes few entries. Parallel cables down to a switch that
 //! has far fewer upper neighbours than others of its level are dealt by its own number of these in place of Π[s]; so are, at all
-//! switches above, the LIDs of a leaf with far fewer ways up than others, over the choices that there are ([`super::few_uplinks`]). Where the operator orders a
+//! switches above, the LIDs of a leaf with far fewer ways up than others, over the choices that there are ([`super::few_uplinks`]). Several
+//! lower switches are dealt by the divider of those below them ([`super::below`]). Where the operator orders a
 //! switch's ports, the choices are numbered in that order and there are no slots. The LIDs of switches themselves, which carry
 //! next to no traffic, go by the arc of number r + s + o or the first after it that is a choice: there are many equal ways to
 //! them, and one that is lost moves only what went over it. In the end the paths to ports with several LIDs are set apart
@@ -221,7 +222,11 @@ impl<'a> Filler<'a> {
             .targets
             .cables_of(self.switch)
             .find(|(to, _)| self.all_lead_to(*to))
-            .map_or(self.digit.0, |(_, own)| own);
+            .map(|(_, own)| own)
+            .or_else(|| {
+                self.targets.below[self.switch as usize].divider(self.graph, self.switch, &self.ports)
+            })
+            .unwrap_or(self.digit.0);
         if let Some(order) = self.targets.port_order.get(&self.switch) {
             // The operator's order counts in place of the tree's.
             let place = |port: &u8| order.iter().position(|listed| listed == port).unwrap_or(usize::MAX);

@@ -7,6 +7,7 @@ mod acyclic;
 mod agreement;
 mod apart;
 mod base;
+mod below;
 mod best_arcs;
 mod deal;
 mod dor;

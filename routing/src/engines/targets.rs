@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
+use super::below::Below;
 use super::few_uplinks::FewUplinks;
 use super::next_hops::{NextHops, TARGETS};
 use super::slots::Slots;
@@ -36,6 +37,8 @@ pub(crate) struct Target {
 pub(crate) struct Targets {
     /// Π of each switch, at least 1.
     pub divider: Vec<u32>,
+    /// For each switch, how choices among lower switches are dealt.
+    pub below: Vec<Below>,
     /// Places of up-links.
     pub slots: Slots,
     flat: bool,
@@ -68,6 +71,7 @@ impl Targets {
         let mut this = Self {
             cables: cables(graph, level, &divider),
             few_uplinks: FewUplinks::new(graph, level, &divider),
+            below: Below::all(graph, level, &divider),
             divider,
             slots: Slots::new(graph, level),
             flat,
@@ -115,6 +119,7 @@ impl Targets {
     /// Whether a switch deals what it did not lose as before.
     pub(crate) fn spreads_alike(&self, old: &Self, s: SwitchIndex) -> bool {
         self.divider[s as usize] == old.divider[s as usize]
+            && self.below[s as usize] == old.below[s as usize]
             && self.shift(s) == old.shift(s)
             && self.slots.of(s) == old.slots.of(s)
             && self.cables_of(s).eq(old.cables_of(s))
