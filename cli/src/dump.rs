@@ -35,9 +35,13 @@ impl Dump {
             ("opensm.mcfdbs", mcfdbs::write(&mcfdbs::by_guid(&snapshot.graph, &snapshot.multicast))),
         ];
         let levels = tables::levels(&snapshot.graph, &snapshot.routes);
-        for (name, text) in files.into_iter().chain(levels) {
+        for (name, text) in files.map(|(name, text)| (name, Some(text))).into_iter().chain(levels) {
             let path = self.dir.join(name);
-            if let Err(error) = replace(&path, &text, 0o600) {
+            let written = match text {
+                Some(text) => replace(&path, &text, 0o600),
+                None => tables::remove(&path),
+            };
+            if let Err(error) = written {
                 tracing::error!(file = %path.display(), %error, "the dump was not written");
             }
         }

@@ -1,8 +1,9 @@
 //! `rsm route`: the middle of the pipeline on files, and what other offline commands share. Nothing here talks to a fabric.
 //!
-//! Exit codes: 0 all right, 1 faults found or an engine that does not route this fabric, 2 input that can't be used, `--data-vls`
-//! that are too few for one of the engines included. It is the same whether engines are given one by one or in a list.
+//! Exit codes: 0 all right, 1 faults found or an engine that does not route this fabric, 2 input that can't be used: `--data-vls`
+//! that are too few for one of the engines, lists that are empty, and an `--output` that can't be written to included. It is the same whether engines are given one by one or in a list.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -11,7 +12,7 @@ use mad::types::MulticastLid;
 use routing::adaptive::Load;
 use routing::engines::{self, RoutingEngine, RoutingError, RoutingInput};
 use routing::fabric::{Fabric, Node, SwitchGraph};
-use routing::formats::{self, Loaded, counters, fdbs, flows, lfts, lst, mcfdbs, routes_json};
+use routing::formats::{self, FormatError, Loaded, counters, fdbs, flows, lfts, lst, mcfdbs, routes_json};
 use routing::multicast::{self, Member, MulticastTables};
 use routing::routes::Routes;
 use routing::verify::lmc::{self, Disjointness};
@@ -47,6 +48,9 @@ struct Judgement {
 }
 
 pub(super) fn route(args: &Route) -> Outcome {
+    if let Some(directory) = &args.output {
+        check_output(directory)?;
+    }
     let (fabric, mut graph) = with_lids(&args.topology, args.lmc)?;
     if args.steering.avoid_degraded {
         graph = SwitchGraph::avoiding_degraded(&fabric);
@@ -99,10 +103,6 @@ pub(super) fn route(args: &Route) -> Outcome {
             first = routed.ok();
         }
     }
-    let sound = match (&args.output, &first) {
-        (Some(directory), Some(routes)) => write_tables(directory, &fabric, &graph, routes)?,
-        _ => true,
-    };
     if args.json {
         out::json(&judgements)?;
     } else {
@@ -113,6 +113,11 @@ pub(super) fn route(args: &Route) -> Outcome {
             out::line(&without.to_string())?;
         }
     }
+    // Last, so that a full disk takes no judgement away.
+    let sound = match (&args.output, &first) {
+        (Some(directory), Some(routes)) => write_tables(directory, &fabric, &graph, routes)?,
+        _ => true,
+    };
     let right = judgements.iter().all(|j| j.report.as_ref().is_some_and(Report::is_right));
     match too_few {
         Some(text) => Err(usage(text)),
@@ -193,9 +198,19 @@ fn with_lids(path: &Path, lmc: Option<u8>) -> Outcome<(Fabric, SwitchGraph)> {
     Ok((fabric, graph))
 }
 
-/// The content of a file, with what is no text replaced, and without a mark before it.
+/// The content of a file, with what is no text replaced, and without a mark before it. Not more than of any topology.
 pub(super) fn text(path: &Path) -> Outcome<String> {
-    let bytes = std::fs::read(path).map_err(|error| usage(format!("{}: {error}", path.display())))?;
+    let wrong = |found: String, expected: String| {
+        usage(FormatError::file(&path.display().to_string(), found, expected))
+    };
+    let unreadable = |error: std::io::Error| wrong(error.to_string(), "a file that can be read".to_owned());
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(formats::LONGEST_FILE + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > formats::LONGEST_FILE {
+        let most = format!("at most {} MiB", formats::LONGEST_FILE >> 20);
+        return Err(wrong("the file is longer than any of any fabric".to_owned(), most));
+    }
     Ok(formats::without_mark(&String::from_utf8_lossy(&bytes)).to_owned())
 }
 
@@ -204,7 +219,9 @@ fn load(path: &Path, fabric: &Fabric, graph: &SwitchGraph) -> Outcome<Load> {
     let name = path.display().to_string();
     let text = text(path)?;
     if counters::are_in(&text) {
-        Ok(Load::Counters(counters::read(&name, &text, graph).map_err(usage)?))
+        let (counters, note) = counters::read_noting(&name, &text, graph).map_err(usage)?;
+        note.iter().for_each(|note| complain(note));
+        Ok(Load::Counters(counters))
     } else {
         Ok(Load::Flows(flows::read(&name, &text, fabric, graph).map_err(usage)?))
     }
@@ -241,10 +258,18 @@ fn all_hosts(graph: &SwitchGraph, routes: &Routes) -> (MulticastTables, bool) {
     (planned.tables, sound)
 }
 
+/// Makes the directory of `--output` if it is missing, and tries to write there: before anything is routed.
+fn check_output(directory: &Path) -> Outcome {
+    std::fs::create_dir_all(directory)
+        .and_then(|()| tempfile::NamedTempFile::new_in(directory).map(drop))
+        .map_err(|error| {
+            usage(format!("{}: {error}, expected a directory to write into", directory.display()))
+        })
+}
+
 /// Writes the files of `--output`; whether their multicast group goes with unicast.
 fn write_tables(directory: &Path, fabric: &Fabric, graph: &SwitchGraph, routes: &Routes) -> Outcome<bool> {
     let (group, sound) = all_hosts(graph, routes);
-    std::fs::create_dir_all(directory).with_context(|| format!("{}", directory.display()))?;
     let files = [
         ("opensm-subnet.lst", lst::write(fabric, None)),
         ("opensm.fdbs", fdbs::write(graph, routes)),
@@ -252,9 +277,14 @@ fn write_tables(directory: &Path, fabric: &Fabric, graph: &SwitchGraph, routes: 
         ("opensm.mcfdbs", mcfdbs::write(&mcfdbs::by_guid(graph, &group))),
         ("routes.json", routes_json::write(graph, routes)),
     ];
+    let files = files.map(|(name, text)| (name, Some(text)));
     for (name, text) in files.into_iter().chain(tables::levels(graph, routes)) {
         let path = directory.join(name);
-        std::fs::write(&path, text).with_context(|| format!("{}", path.display()))?;
+        match text {
+            Some(text) => std::fs::write(&path, text),
+            None => tables::remove(&path),
+        }
+        .with_context(|| format!("{}", path.display()))?;
     }
     Ok(sound)
 }

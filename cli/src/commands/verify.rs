@@ -13,7 +13,6 @@ use routing::verify::lmc::{self, Disjointness};
 use routing::verify::multicast::{self, MulticastReport};
 use routing::verify::{self, Options, Report};
 use serde::Serialize;
-use sm_core::config;
 
 use super::offline::{text, topology, usage};
 use super::tables::{self, Dumped, Named};
@@ -33,6 +32,8 @@ struct Verdict {
     unicast: Report,
     /// The file that the service levels come from; none: all paths are judged on SL 0.
     service_levels: Option<PathBuf>,
+    /// What is odd in the files, a line each: switches without a table, entries for LIDs that nobody has.
+    notes: Vec<String>,
     /// Ports that no check covers.
     without_lid: Option<WithoutLid>,
     /// How disjoint the paths of ports with several LIDs are.
@@ -57,7 +58,7 @@ pub(super) fn run(args: &Verify) -> Outcome {
         )));
     }
     let named = Named { path_sl: args.path_sl.as_deref(), sl2vl: args.sl2vl.as_deref() };
-    let Dumped { mut routes, service_levels } = tables::read(&args.tables, &named, &fabric, &graph)?;
+    let Dumped { mut routes, service_levels, notes } = tables::read(&args.tables, &named, &fabric, &graph)?;
     if let Some(path) = &args.root_guids {
         routes.order = Some(order(path, args.ids.as_deref(), &graph)?);
     }
@@ -65,6 +66,7 @@ pub(super) fn run(args: &Verify) -> Outcome {
     let verdict = Verdict {
         unicast: verify::check(&graph, &routes, options),
         service_levels,
+        notes,
         without_lid: WithoutLid::of(&fabric),
         lmc: lmc::disjointness(&graph, &routes),
         multicast: args.multicast.as_ref().map(|_| of_multicast(args, &graph, &routes)).transpose()?,
@@ -114,19 +116,16 @@ impl Verdict {
 
 /// The order of switches below the roots that a file names.
 fn order(roots: &Path, ids: Option<&Path>, graph: &SwitchGraph) -> Outcome<std::sync::Arc<[u32]>> {
-    let named = config::read(Some(roots), steering::guids).map_err(usage)?;
-    let ids = config::read(ids, steering::ids).map_err(usage)?;
-    order_from_roots(graph, &named, &ids).ok_or_else(|| {
-        usage(format!("{}: none of the {} GUIDs is a switch of this topology", roots.display(), named.len()))
-    })
+    let named = super::steering::roots(Some(roots), graph)?;
+    let ids = super::steering::list(ids, steering::ids)?;
+    order_from_roots(graph, &named, &ids)
+        .ok_or_else(|| usage(format!("{}: no switch of this topology", roots.display())))
 }
 
 fn of_multicast(args: &Verify, graph: &SwitchGraph, routes: &Routes) -> Outcome<MulticastReport> {
     let Some(path) = &args.multicast else { return Ok(MulticastReport::default()) };
     let tables = mcfdbs::read_for(&path.display().to_string(), &text(path)?, graph).map_err(usage)?;
-    let groups = match &args.members {
-        Some(path) => members::read(&path.display().to_string(), &text(path)?, graph).map_err(usage)?,
-        None => multicast::groups_of(graph, &tables),
-    };
+    let Some(path) = &args.members else { return Ok(multicast::check_unlisted(graph, &tables, routes)) };
+    let groups = members::read(&path.display().to_string(), &text(path)?, graph).map_err(usage)?;
     Ok(multicast::check(graph, &tables, &groups, routes))
 }

@@ -85,6 +85,16 @@ fn a_file_that_is_not_there_is_named() {
 }
 
 #[test]
+fn check_of_a_file_that_cannot_be_read_is_refused() {
+    let (folder, _) = file("");
+    let folder = folder.path().to_str().expect("text");
+    for (path, said) in [("/nonexistent/rsm.toml", "No such file"), (folder, "Is a directory")] {
+        let checked = rsm(&["config", "check", path]);
+        assert!(checked.refused(2).starts_with(&format!("rsm: {path}: {said}")), "{checked:?}");
+    }
+}
+
+#[test]
 fn a_file_that_a_key_names_and_is_not_there_is_told_with_the_key() {
     for (section, key) in [
         ("routing", "root_guid_file"),

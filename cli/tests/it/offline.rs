@@ -327,9 +327,70 @@ fn a_measured_load_moves_a_few_entries() {
     assert!(worst(&at("new/opensm-lfts.dump")) < worst(&dump));
 
     let counters = "# Port counters: Lid 1 port 1\n";
-    std::fs::write(at("counters"), counters).expect("counters");
-    let said = rsm(&["route", &topology, "--engine", "adaptive-minhop", "--load", &at("counters")]);
+    let load = |text: &str| {
+        std::fs::write(at("counters"), text).expect("counters");
+        rsm(&["route", &topology, "--engine", "adaptive-minhop", "--load", &at("counters")])
+    };
+    let row = "\nPortXmitData:..9\n";
+    let foreign = format!("# Port counters: Lid 999 port 1{row}");
+    assert!(
+        load(&foreign).refused(2).contains("counters of no switch of this topology, the first of LID 999")
+    );
+    let lfts = std::fs::read_to_string(&dump).expect("tables");
+    let own = lfts.split("switch Lid ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a LID");
+    let said = load(&format!("{foreign}# Port counters: Lid {own} port 1{row}"));
+    assert!(said.code != Some(2), "{said:?}");
+    let note = "1 of 2 ports are of LIDs that nobody has in this topology, first LID 999 in line 1\n";
+    assert!(said.err.contains(note), "{said:?}");
+    let said = load(counters);
     assert!(said.refused(2).contains("counters:1:1: found `# Port counters: Lid 1 port 1`"), "{said:?}");
+}
+
+/// A place that can't be written to is told before anything is routed; what a run does not write of earlier tables is removed, and
+/// nothing else.
+#[test]
+fn tables_are_written_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().expect("folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("text").to_owned();
+    let torus = net("torus4x4.net");
+    std::fs::write(at("file"), "mine").expect("file");
+    for (place, said) in [
+        (at("file"), "File exists (os error 17)"),
+        (at("file/below"), "Not a directory (os error 20)"),
+        ("/proc/none".to_owned(), "No such file or directory (os error 2)"),
+    ] {
+        let refused = rsm(&["route", &torus, "-o", &place]);
+        assert_eq!(refused.refused(2), format!("rsm: {place}: {said}, expected a directory to write into"));
+    }
+    assert_eq!(std::fs::read_to_string(at("file")).expect("file"), "mine");
+
+    std::fs::create_dir(at("out")).expect("folder");
+    std::fs::write(at("out/notes"), "mine").expect("file");
+    let engine = |name: &str| rsm(&["route", &torus, "--engine", name, "-o", &at("out")]);
+    let listed = || {
+        let entries = std::fs::read_dir(at("out")).expect("folder");
+        let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text"));
+        names.collect::<std::collections::BTreeSet<String>>()
+    };
+    assert_eq!(engine("torus-2qos").code, Some(0));
+    let lanes = "opensm-sl2vl.dump".to_owned();
+    let with_lanes = listed();
+    assert!(with_lanes.contains(&lanes) && with_lanes.contains("notes"), "{with_lanes:?}");
+    assert_eq!(engine("updn").code, Some(0));
+    let without: std::collections::BTreeSet<String> =
+        with_lanes.into_iter().filter(|name| *name != lanes).collect();
+    assert_eq!(listed(), without);
+    let verified = rsm(&["verify", &at("out/opensm-subnet.lst"), "--tables", &at("out/opensm.fdbs")]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    // One of the files can't be written: the judgement is there all the same.
+    std::fs::remove_file(at("out/routes.json")).expect("removed");
+    std::fs::create_dir(at("out/routes.json")).expect("folder");
+    let said = engine("updn");
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(
+        said.out.contains("updn: right: ") && said.err.contains("routes.json: Is a directory"),
+        "{said:?}"
+    );
 }
 
 /// What adaptive-minhop moves is tables in force, and a load moves it: without both it would be minhop by another name.

@@ -31,7 +31,6 @@ fn guids_that_nothing_has_are_told_with_their_number() {
             "rsm: none of the 1 port order GUIDs is a switch of this fabric, first 0x",
         ),
         ("--ids", "0x1 7\n", "rsm: none of the 1 id GUIDs is a switch of this fabric, first 0x"),
-        ("--root-guids", "0x1\n", "rsm: none of the 1 root GUIDs is a switch of this fabric, first 0x"),
     ] {
         let said = route("minhop", flag, text);
         assert_eq!((said.code, said.err.lines().count()), (Some(0), 1), "{said:?}");

@@ -57,7 +57,7 @@ fn multicast_tables_are_judged_with_and_without_a_list_of_members() {
     // The last switch loses its entry: its hosts are members of the list only.
     let text = written.read("opensm.mcfdbs");
     let cut = text.trim_end().rfind("0xC000").expect("an entry");
-    let broken = written.write("broken.mcfdbs", &text[..cut]);
+    let broken = written.write("broken.mcfdbs", &format!("{}# end\n", &text[..cut]));
     let guids: Vec<String> = written
         .read("opensm-subnet.lst")
         .lines()
@@ -115,6 +115,25 @@ fn tables_of_lanes_are_taken_from_dumps() {
     let said = written.verify("routes.json", &["--sl2vl", &one]);
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.out.contains("; credit loop: "), "{}", said.out);
+    // Rows of the last switch are missing, few or many: the first is named. So is a 17th VL.
+    let text = written.read("opensm-sl2vl.dump");
+    let rows: Vec<&str> = text.lines().collect();
+    for less in [3, 5, 8, 20] {
+        let torn = written.write("torn", &(rows[..rows.len() - less].join("\n") + "\n"));
+        let said = written.verify("routes.json", &["--sl2vl", &torn]);
+        let line = said.refused(2);
+        assert!(
+            line.contains(" lines of switch \"") && line.contains(" are missing, the first that of "),
+            "{line}"
+        );
+        assert!(
+            line.ends_with("expected a line for each pair of its linked ports, as input port 0 too"),
+            "{line}"
+        );
+    }
+    let wide = written.write("wide", &text.replacen("\n0   1   : ", "\n0   1   : 0 ", 1));
+    let said = written.verify("routes.json", &["--sl2vl", &wide]);
+    assert!(said.refused(2).contains("expected the end of the line after 16 VLs"), "{said:?}");
     let torn = written.write("torn", "Switch 0x0000000000000001, base LID 1\n");
     let said = written.verify("routes.json", &["--sl2vl", &torn]);
     assert!(
@@ -137,9 +156,33 @@ fn turns_are_judged_by_roots_and_balance_is_shown_by_tier() {
         said.out
     );
     assert!(said.out.contains("\nlevel 0 to 0: 64 links"), "{}", said.out);
-    let none = written.write("none", "0x99\n");
-    let said = written.verify("opensm.fdbs", &["--root-guids", &none]);
-    assert!(said.refused(2).contains("none of the 1 GUIDs is a switch of this topology"), "{said:?}");
+    // Roots that say nothing here are refused by both commands in the same words, whatever the engine.
+    let topology = written.path("opensm-subnet.lst");
+    let topology = topology.to_str().expect("text");
+    let binary = written.path("binary");
+    std::fs::write(&binary, b"\x7fELF\0\xff\xfe").expect("a file");
+    let binary = binary.to_str().expect("text");
+    for (list, said) in [
+        (
+            written.write("none", "0x99\n0x77\n").as_str(),
+            ": none of the 2 GUIDs is a switch of this topology, the first is 0x0000000000000099",
+        ),
+        (&written.write("empty", ""), ": the list is empty, expected a line for each that is meant"),
+        (
+            &written.write("comments", "# to come\n"),
+            ": the list is empty, expected a line for each that is meant",
+        ),
+        (binary, ":1:1: `\u{fffd}ELF\u{fffd}\u{fffd}\u{fffd}`, expected a GUID such as 0x0002c90300a1b2c1"),
+        ("/nonexistent/roots", ": No such file or directory (os error 2), expected a file that can be read"),
+        ("/tmp", ": Is a directory (os error 21), expected a file that can be read"),
+    ] {
+        let line = format!("rsm: {list}{said}");
+        assert_eq!(written.verify("opensm.fdbs", &["--root-guids", list]).refused(2), line);
+        for engine in ["minhop", "updn", "updn,minhop"] {
+            let routed = rsm(&["route", topology, "--engine", engine, "--root-guids", list]);
+            assert_eq!(routed.refused(2), line);
+        }
+    }
 }
 
 #[test]
@@ -169,9 +212,144 @@ fn input_that_is_torn_off_or_of_another_fabric_is_refused_with_its_place() {
     written.write("lid", &text);
     let said = written.verify("lid", &[]);
     assert!(
-        said.err.contains("1 entries are for LIDs that nobody has in this topology, first LID 28673 in line"),
+        said.err.contains(
+            "1 entries are for LIDs that nobody has in this topology, first LID 28673 of switch \"L"
+        ) && said.err.contains("\" in line "),
         "{said:?}"
     );
+    let json = written.verify("lid", &["--json"]);
+    let found: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
+    assert_eq!(format!("rsm: {}\n", found["notes"][0].as_str().expect("a note")), said.err);
+}
+
+/// Files that are empty or can't be read, for every flag of the two commands that takes one: one line that says so, and what is
+/// expected.
+#[test]
+fn empty_and_missing_files_are_refused_for_every_flag() {
+    let written = Written::new("tree36.net", "updn");
+    let [topology, tables, multicast] = ["opensm-subnet.lst", "opensm.fdbs", "opensm.mcfdbs"]
+        .map(|name| written.path(name).to_str().expect("text").to_owned());
+    let verify = ["verify", &topology, "--tables", &tables];
+    let route = ["route", &topology, "--engine", "updn"];
+    let adaptive = ["route", &topology, "--engine", "adaptive-minhop"];
+    let members = ["verify", &topology, "--tables", &tables, "--multicast", &multicast];
+    let cases: [(&[&str], &str); 16] = [
+        (&["verify", &topology], "--tables"),
+        (&verify, "--multicast"),
+        (&members, "--members"),
+        (&verify, "--path-sl"),
+        (&verify, "--sl2vl"),
+        (&verify, "--root-guids"),
+        (&route, "--root-guids"),
+        (&route, "--cn-guids"),
+        (&route, "--io-guids"),
+        (&route, "--ids"),
+        (&route, "--hop-weights"),
+        (&route, "--port-order"),
+        (&route, "--torus-conf"),
+        (&route, "--tables"),
+        (&adaptive, "--tables"),
+        (&adaptive, "--load"),
+    ];
+    let empty = written.write("empty", "");
+    let folder = written.folder.path().to_str().expect("text");
+    for (args, flag) in cases {
+        for (file, said) in [
+            (empty.as_str(), "empty"),
+            ("/dev/null", "empty"),
+            (
+                "/nonexistent/file",
+                ": No such file or directory (os error 2), expected a file that can be read",
+            ),
+            (folder, ": Is a directory (os error 21), expected a file that can be read"),
+        ] {
+            let refused = rsm(&[args, &[flag, file]].concat());
+            let line = refused.refused(2);
+            let found =
+                line.strip_prefix(&format!("rsm: {file}")).unwrap_or_else(|| panic!("{flag}: {line}"));
+            assert!(found.contains(said) && found.contains("expected "), "{flag}: {line}");
+        }
+    }
+}
+
+/// Cut between two tables: a dump of unicast tables may have been written without the switch, so it is judged, and its holes are
+/// faults (1); the note says both. A multicast dump of ours has an end (2); in one of opensm's the copies to the switches
+/// without a table are faults (1).
+#[test]
+fn dumps_that_are_cut_between_tables_are_told() {
+    let written = Written::new("tree36.net", "updn");
+    let text = written.read("opensm.fdbs");
+    let places: Vec<usize> = text.match_indices("dump_ucast_routes").map(|(place, _)| place).collect();
+    for place in &places[1..] {
+        written.write("cut", &text[..*place]);
+        let said = written.verify("cut", &[]);
+        assert_eq!(said.code, Some(1), "{said:?}");
+        assert!(said.err.contains(" switches have no table, the first is \""), "{said:?}");
+        assert!(said.err.contains("or it was cut off between two tables"), "{said:?}");
+        let json = written.verify("cut", &["--json"]);
+        let found: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
+        assert!(json.err.contains(found["notes"][0].as_str().expect("a note")), "{json:?}");
+    }
+    let text = written.read("opensm.mcfdbs");
+    let opensm: String = text.lines().filter(|l| !l.starts_with('#')).map(|l| format!("{l}\n")).collect();
+    let whole = written.write("whole", &opensm);
+    assert_eq!(written.verify("opensm.fdbs", &["--multicast", &whole]).code, Some(0));
+    for (text, ours) in [(&text, true), (&opensm, false)] {
+        for (place, _) in text.match_indices("\nSwitch").skip(1) {
+            let cut = written.write("cut", &text[..=place]);
+            let said = written.verify("opensm.fdbs", &["--multicast", &cut]);
+            if ours {
+                assert!(said.refused(2).contains("the dump ends too soon, expected `# end`"), "{said:?}");
+                continue;
+            }
+            assert_eq!(said.code, Some(1), "{said:?}");
+            assert!(
+                said.out.contains(" copies to switches without an entry; first fault: MLID 0xC000, "),
+                "{said:?}"
+            );
+        }
+    }
+}
+
+/// A walk by more hops than there have to be is no fault, but the first is named, in words and as JSON.
+#[test]
+fn the_first_detour_is_named_with_its_path() {
+    let folder = tempfile::tempdir().expect("folder");
+    let net = folder.path().join("net");
+    let net = net.to_str().expect("text");
+    assert_eq!(rsm(&["generate", "torus", "5x5", "--hosts", "1", "-o", net]).code, Some(0));
+    let written = Written::of(net, "updn");
+    let said = written.verify("opensm.fdbs", &[]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let json = written.verify("opensm.fdbs", &["--json"]);
+    let found: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
+    assert!(found["hops"]["detours"].as_u64().is_some_and(|detours| detours > 0), "{found}");
+    let first = &found["first_detour"];
+    let (hops, fewest) = (first["hops"].as_u64().expect("hops"), first["fewest"].as_u64().expect("hops"));
+    let path = first["path"].as_array().expect("a path");
+    assert!(hops > fewest && path.len() as u64 == hops + 1, "{first}");
+    let text = format!(" detours, the first: LID {}, {hops} hops where {fewest} suffice: \"", first["lid"]);
+    assert!(said.out.contains(&text), "{}", said.out);
+    let straight = Written::new("tree36.net", "updn").verify("opensm.fdbs", &["--json"]);
+    let found: serde_json::Value = serde_json::from_str(&straight.out).expect("JSON");
+    assert_eq!((&found["hops"]["detours"], &found["first_detour"]), (&0.into(), &serde_json::Value::Null));
+}
+
+/// VLs are those that packets go on, not those that tables have room for: torus-2qos on eight lanes has tables for a second level
+/// of service that no path has.
+#[test]
+fn lanes_are_counted_where_packets_use_them() {
+    let folder = tempfile::tempdir().expect("folder");
+    let net = folder.path().join("net");
+    let net = net.to_str().expect("text");
+    assert_eq!(rsm(&["generate", "torus", "5x5", "--hosts", "1", "-o", net]).code, Some(0));
+    let written = Written::of(net, "torus-2qos");
+    for (vls, right) in [("8", true), ("4", true), ("2", true), ("1", false)] {
+        let said = written.verify("routes.json", &["--data-vls", vls]);
+        assert_eq!(said.code, Some(i32::from(!right)), "{said:?}");
+        assert!(said.out.contains("; VLs in use: 2"), "{said:?}");
+        assert_eq!(said.out.contains("hops on a VL that the links do not have"), !right, "{said:?}");
+    }
 }
 
 #[test]

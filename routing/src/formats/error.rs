@@ -38,6 +38,12 @@ impl FormatError {
     pub fn file(file: &str, found: impl Into<String>, expected: impl Into<String>) -> Self {
         Self { file: file.into(), line: 0, column: 0, found: found.into(), expected: expected.into() }
     }
+
+    /// About a file that says nothing: it is empty, or `otherwise` is found of it.
+    pub(super) fn nothing(file: &str, text: &str, otherwise: &str, expected: impl Into<String>) -> Self {
+        let found = if text.trim().is_empty() { "the file is empty" } else { otherwise };
+        Self::file(file, found, expected)
+    }
 }
 
 /// Longest piece of a file that an error repeats.

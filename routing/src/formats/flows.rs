@@ -27,7 +27,8 @@ pub fn read(file: &str, text: &str, fabric: &Fabric, graph: &SwitchGraph) -> Res
         }
     }
     if flows.is_empty() {
-        return Err(FormatError::file(file, "no flow", "lines of the form `SOURCE DESTINATION [WEIGHT]`"));
+        let expected = "lines of the form `SOURCE DESTINATION [WEIGHT]`";
+        return Err(FormatError::nothing(file, text, "no flow", expected));
     }
     Ok(flows)
 }
@@ -192,6 +193,10 @@ mod tests {
             );
         }
         assert!(error("\"H4 1").starts_with("f:1:1: found `\"H4 1`, expected a node name in quotes"));
+        assert_eq!(
+            error(""),
+            "f: the file is empty, expected lines of the form `SOURCE DESTINATION [WEIGHT]`"
+        );
         assert_eq!(error("# none"), "f: no flow, expected lines of the form `SOURCE DESTINATION [WEIGHT]`");
     }
 }

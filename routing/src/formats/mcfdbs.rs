@@ -1,4 +1,8 @@
 //! `opensm.mcfdbs`, the multicast tables as opensm dumps them under `-D 0x40`; ibdmchk reads them.
+//!
+//! The form has no end: cut between two tables it looks like one of fewer switches. Ours begin and end with comments, which
+//! ibdmchk passes over, so that one of ours is known to be whole; in opensm's the verifier finds the switches that others copy to
+//! and that have no entry.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
@@ -7,6 +11,10 @@ use mad::types::{Guid, MulticastLid, PortNum};
 
 use super::error::{Cursor, FormatError};
 use crate::fabric::SwitchGraph;
+
+/// How our own dumps begin, and their last line.
+const HEAD: &str = "# Multicast tables; the last line is `# end`";
+const END: &str = "# end";
 
 /// For each switch, by NodeGUID, the ports that each multicast LID goes out of.
 pub type MulticastTables = BTreeMap<Guid, BTreeMap<MulticastLid, BTreeSet<PortNum>>>;
@@ -24,7 +32,7 @@ pub fn by_guid(graph: &SwitchGraph, tables: &crate::multicast::MulticastTables) 
 ///
 /// # Errors
 /// A line that is none of the format or has no end, an MLID outside 0xC000 to 0xFFFE, a port above 254, entries before a heading, a switch or
-/// an MLID in its table twice.
+/// an MLID in its table twice; a dump of ours without its last line, a file without a table.
 pub fn read(file: &str, text: &str) -> Result<MulticastTables, FormatError> {
     let mut tables = MulticastTables::new();
     lines(file, text, &mut |entry, _| {
@@ -83,6 +91,11 @@ fn lines(
     text: &str,
     take: &mut dyn FnMut(Entry, &Cursor<'_>) -> Result<(), FormatError>,
 ) -> Result<(), FormatError> {
+    let ours = text.starts_with(HEAD);
+    if ours && text.lines().last() != Some(END) {
+        let expected = format!("`{END}` as the last line");
+        return Err(FormatError::file(file, "the dump ends too soon", expected));
+    }
     let mut current = None;
     // The line in which each table begins, and each entry of the table at hand stands.
     let (mut begun, mut entries) = (BTreeMap::new(), BTreeMap::new());
@@ -114,6 +127,10 @@ fn lines(
         } else if !at.rest().is_empty() && !at.rest().starts_with(['#', 'L']) {
             return Err(at.error("`Switch 0x…` or `0xMLID : 0xPORT …`"));
         }
+    }
+    if begun.is_empty() && !ours {
+        let expected = "opensm.mcfdbs (`Switch 0x…`)";
+        return Err(FormatError::nothing(file, text, "no table of any switch", expected));
     }
     Ok(())
 }
@@ -150,7 +167,7 @@ fn ports(
 
 /// The dump. Switches with empty tables are left out, as opensm does.
 pub fn write(tables: &MulticastTables) -> String {
-    let mut out = String::new();
+    let mut out = format!("{HEAD}\n");
     let mut switches: Vec<_> = tables.iter().filter(|(_, t)| t.values().any(|p| !p.is_empty())).collect();
     // opensm's map is sorted by the GUID's bytes as they lie in memory.
     switches.sort_by_key(|(guid, _)| guid.0.swap_bytes());
@@ -158,7 +175,7 @@ pub fn write(tables: &MulticastTables) -> String {
         // Writing to a string can't fail.
         let _ = print(&mut out, *guid, table);
     }
-    out
+    out + END + "\n"
 }
 
 fn print(out: &mut String, guid: Guid, table: &BTreeMap<MulticastLid, BTreeSet<PortNum>>) -> fmt::Result {
@@ -181,6 +198,24 @@ mod tests {
     use crate::formats::members;
     use crate::multicast::{Member, plan};
     use crate::verify::multicast::{Group, MulticastFaultKind, check, groups_of};
+
+    #[test]
+    fn a_dump_without_a_table_is_refused_and_one_of_ours_has_an_end() {
+        let said = |text: &str| read("m", text).unwrap_err().to_string();
+        let expected = "expected opensm.mcfdbs (`Switch 0x…`)";
+        assert_eq!(said("\n \n"), format!("m: the file is empty, {expected}"));
+        assert_eq!(said("# none\n"), format!("m: no table of any switch, {expected}"));
+        let none = write(&MulticastTables::new());
+        assert_eq!(read("m", &none).unwrap(), MulticastTables::new(), "a fabric without groups");
+        let entry = BTreeMap::from([(MulticastLid::MIN, BTreeSet::from([PortNum(1)]))]);
+        let tables: MulticastTables = [7, 8, 9].map(|guid| (Guid(guid), entry.clone())).into();
+        let text = write(&tables);
+        assert_eq!(read("m", &text).unwrap(), tables);
+        for end in HEAD.len()..text.trim_end().len() {
+            let torn = read("m", &text[..end]).unwrap_err().to_string();
+            assert_eq!(torn, "m: the dump ends too soon, expected `# end` as the last line", "byte {end}");
+        }
+    }
 
     #[test]
     fn tables_and_entries_that_are_there_twice_are_refused_with_both_lines() {
@@ -237,7 +272,7 @@ mod tests {
             assert_eq!((known.mlid, known.members), (group.mlid, receiving));
         }
         let last = dump.rfind(" 0x0").unwrap();
-        let less = read_for("dump", &(dump[..last].to_owned() + "\n"), &graph).unwrap();
+        let less = read_for("dump", &(dump[..last].to_owned() + "\n# end\n"), &graph).unwrap();
         let report = check(&graph, &less, &groups, &routes);
         let missing = report.faults.iter().find(|(kind, _)| *kind == MulticastFaultKind::Missing).unwrap().1;
         assert!(missing > 0 && !report.is_right(), "{report}");

@@ -15,7 +15,7 @@ use crate::verify::multicast::Group;
 /// Reads the list for the ports of `graph`, groups in order of their MLIDs.
 ///
 /// # Errors
-/// The first line of another form, or with a port that the topology does not have, with its place.
+/// The first line of another form, or with a port that the topology does not have, with its place; a list without a line.
 pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Vec<Group>, FormatError> {
     let ports: FxHashMap<Guid, &Destination> = graph.destinations().iter().map(|d| (d.guid, d)).collect();
     let hexadecimal = |word: &str| u16::from_str_radix(word.strip_prefix("0x")?, 16).ok();
@@ -40,6 +40,10 @@ pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Vec<Group>, F
         }
         line.ends_after(3)?;
         group.members.push(Member { switch: port.switch, port: port.port, receives });
+    }
+    if groups.is_empty() {
+        let expected = "lines `MLID PORT-GUID [send-only]` or `MLID sl N`";
+        return Err(FormatError::nothing(file, text, "no member of any group", expected));
     }
     Ok(groups.into_values().collect())
 }
@@ -74,6 +78,9 @@ mod tests {
         assert_eq!(said("0xC000 0x99"), "m:1:8: `0x99`, expected the GUID of a port of this topology, or sl");
         assert_eq!(said("0xC000 sl 16"), "m:1:11: `16`, expected an SL from 0 to 15");
         let odd = format!("0xC000 {} full", hosts[0].guid);
+        let forms = "expected lines `MLID PORT-GUID [send-only]` or `MLID sl N`";
+        assert_eq!(said(" \n"), format!("m: the file is empty, {forms}"));
+        assert_eq!(said("# none\n"), format!("m: no member of any group, {forms}"));
         assert_eq!(said(&odd), "m:1:27: `full`, expected send-only, or the end of the line");
     }
 }

@@ -92,7 +92,8 @@ struct Builder {
 ///
 /// # Errors
 /// A GUID or LID that the topology does not have, an SL above 15, two SLs for one LID from hosts of one switch (they are judged
-/// switch by switch), lines before a heading; a dump of ours without its last line.
+/// switch by switch), LIDs from a higher to a lower one, lines before a heading; a dump of ours without its last line, a file
+/// that says nothing.
 pub fn read(file: &str, text: &str, fabric: &Fabric, graph: &SwitchGraph) -> Result<PathSl, FormatError> {
     let own = graph.destinations().iter().map(|d| (d.guid, d.switch));
     let node = graph.destinations().iter().map(|d| (fabric.node(d.end.node).guid, d.switch));
@@ -108,9 +109,11 @@ pub fn read(file: &str, text: &str, fabric: &Fabric, graph: &SwitchGraph) -> Res
         return Err(FormatError::file(file, "the dump ends too soon", expected));
     }
     let mut from = From::Nobody;
+    let mut says = text.starts_with(HEAD);
     for (index, line) in text.lines().enumerate() {
         let mut at = Cursor::new(file, index + 1, line);
         at.blanks();
+        says |= !at.rest().is_empty() && !at.rest().starts_with('#');
         if at.rest() == "Every switch" {
             from = From::Every;
             continue;
@@ -139,6 +142,10 @@ pub fn read(file: &str, text: &str, fabric: &Fabric, graph: &SwitchGraph) -> Res
             }
             builder.check(number, &place)?;
             builder.check(last, &end)?;
+            if last < number {
+                let found = format!("LIDs from {number} down to {last}");
+                return Err(place.error_with(found, "the lower LID first"));
+            }
             (number..=last).try_for_each(|lid| builder.set(from, lid, at))?;
         } else {
             let from = From::Switch(builder.source(number, &place)?);
@@ -148,6 +155,10 @@ pub fn read(file: &str, text: &str, fabric: &Fabric, graph: &SwitchGraph) -> Res
             builder.check(lid, &place)?;
             builder.set(from, lid, at)?;
         }
+    }
+    if !says {
+        let expected = "path-sl.dump, a dump by port, or lines `GUID DLID SL`";
+        return Err(FormatError::nothing(file, text, "no service level of any path", expected));
     }
     Ok(builder.finish())
 }
@@ -267,6 +278,16 @@ mod tests {
         assert!(
             said("Every switch\n0x0001-0x0099 : 5").starts_with("f:2:10: LID 153, expected a LID from 1 to")
         );
+        assert_eq!(
+            said("Every switch\n0x0003-0x0002 : 5"),
+            "f:2:3: LIDs from 3 down to 2, expected the lower LID first"
+        );
+        assert!(read("f", "Every switch\n0x0002-0x0002 : 5", &fabric, &graph).is_ok());
+        let forms = "expected path-sl.dump, a dump by port, or lines `GUID DLID SL`";
+        assert_eq!(said(""), format!("f: the file is empty, {forms}"));
+        assert_eq!(said("# none\n"), format!("f: no service level of any path, {forms}"));
+        let none = write(&graph, &Routes::empty("minhop", &graph));
+        assert!(read("f", &none, &fabric, &graph).is_ok(), "a dump of ours where all are 0");
         assert!(said("Every switch\n0x0001-0x0002 5").contains("expected `:`"));
         assert!(said("Every switch\n0x0001 : 5\n0x0001 : 4").contains("SL 4 for LID 1, where another"));
     }

@@ -5,7 +5,7 @@ use mad::types::Guid;
 use serde::{Deserialize, Serialize};
 
 use super::error::FormatError;
-use super::tables::Tables;
+use super::tables::{Tables, owned_lids, without_table};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::{LftMatrix, NO_PORT, PathSl, Routes, SlToVl};
 
@@ -216,9 +216,25 @@ pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, Forma
         rows.iter().zip(order).for_each(|(s, place)| places[*s as usize] = place);
         routes.order = Some(places.into());
     }
-    let missing = named.iter().filter(|named| !**named).count();
-    let warning = format!("{file}: {missing} of {} switches have no table", named.len());
-    Ok(Tables { routes, warnings: if missing > 0 { vec![warning] } else { Vec::new() } })
+    let mut warnings: Vec<String> = without_table(file, graph, &named).into_iter().collect();
+    warnings.extend(unknown_lids(file, graph, &routes));
+    Ok(Tables { routes, warnings })
+}
+
+/// What is said of entries for LIDs that nobody has.
+fn unknown_lids(file: &str, graph: &SwitchGraph, routes: &Routes) -> Option<String> {
+    let owned = owned_lids(graph);
+    let mut unknown = (0..graph.switch_count() as SwitchIndex).flat_map(|s| {
+        let entries = routes.lfts.row(s).iter().enumerate().skip(1);
+        let owned = &owned;
+        entries.filter(move |(lid, port)| **port != NO_PORT && !owned[*lid]).map(move |(lid, _)| (s, lid))
+    });
+    let (s, lid) = unknown.next()?;
+    Some(format!(
+        "{file}: {} entries are for LIDs that nobody has in this topology, first LID {lid} of switch \"{}\"",
+        1 + unknown.count(),
+        graph.name(s)
+    ))
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@
 //! | `smpquery sl2vl LID`, one output after another | `# SL2VL table: Lid N` | `ports: in I, out O: \| VL\| …` (16) |
 //! | what `ibdmchk -d` takes | | `0xGUID IN OUT 0xVV …` (8 pairs of hexadecimal digits) |
 //!
-//! Tables of channel adapters are passed over: what they put a packet on is their own link.
+//! Tables of channel adapters are passed over: what they put a packet on is their own link. A switch that is named has a line for
+//! each pair of its linked ports, as input port 0 too: opensm, smpquery and [`write()`] print them all (opensm those of unlinked
+//! input ports besides), so one that is missing was cut off.
 
 use std::fmt::Write;
 
@@ -20,8 +22,8 @@ use crate::routes::SlToVl;
 /// Tables that were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// The tables. Switches that the file does not name have VL = SL; pairs of ports that it does not name at a switch that it
-    /// does name drop packets (VL 15).
+    /// The tables. Switches that the file does not name have VL = SL; at one that it does name, pairs of ports without a link drop
+    /// packets (VL 15) where the file has no line for them.
     pub sl_to_vl: SlToVl,
     /// What is odd, a line each.
     pub warnings: Vec<String>,
@@ -39,18 +41,28 @@ struct Builder<'g> {
     graph: &'g SwitchGraph,
     by_guid: FxHashMap<Guid, SwitchIndex>,
     tables: Vec<Vec<[u8; 16]>>,
+    /// For each switch the line that names it first, 0 for none.
+    named: Vec<usize>,
+    /// For each switch the pairs of ports that have a line.
+    seen: Vec<Vec<bool>>,
 }
 
 /// Reads any of the forms for the switches of `graph`.
 ///
 /// # Errors
-/// A switch or LID that the graph does not have, a port that the switch does not have, a line without 16 VLs from 0 to 15, lines
-/// before a heading, no table at all.
+/// A switch or LID that the graph does not have, a port that the switch does not have, a line with fewer or more than 16 VLs from 0
+/// to 15, lines before a heading, a pair of ports twice, a switch of which lines are missing, no table at all.
 pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Read, FormatError> {
     let own = graph.destinations().iter().filter(|d| d.port == 0).map(|d| (d.guid, d.switch));
     let node = (0..graph.switch_count() as SwitchIndex).map(|s| (graph.guid(s), s));
-    let mut builder =
-        Builder { graph, by_guid: own.chain(node).collect(), tables: vec![Vec::new(); graph.switch_count()] };
+    let count = graph.switch_count();
+    let mut builder = Builder {
+        graph,
+        by_guid: own.chain(node).collect(),
+        tables: vec![Vec::new(); count],
+        named: vec![0; count],
+        seen: vec![Vec::new(); count],
+    };
     let mut whose = Whose::Nobody;
     for (index, line) in text.lines().enumerate() {
         let mut at = Cursor::new(file, index + 1, line);
@@ -68,19 +80,29 @@ pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Read, FormatE
             builder.line(whose, at)?;
         }
     }
-    builder.finish(file)
+    builder.finish(file, text)
 }
 
 impl Builder<'_> {
-    fn switch_by_guid(&self, at: &mut Cursor<'_>) -> Result<SwitchIndex, FormatError> {
+    fn switch_by_guid(&mut self, at: &mut Cursor<'_>) -> Result<SwitchIndex, FormatError> {
         let place = *at;
         let guid = Guid(at.hex("a GUID")?);
-        self.by_guid.get(&guid).copied().ok_or_else(|| {
+        let switch = self.by_guid.get(&guid).copied().ok_or_else(|| {
             place.error_with(format!("switch {guid}"), "the GUID of a switch of this topology")
-        })
+        })?;
+        self.name(switch, &place);
+        Ok(switch)
     }
 
-    fn by_lid(&self, mut at: Cursor<'_>) -> Result<Whose, FormatError> {
+    /// A line names a switch.
+    fn name(&mut self, switch: SwitchIndex, at: &Cursor<'_>) {
+        let line = &mut self.named[switch as usize];
+        if *line == 0 {
+            *line = at.line();
+        }
+    }
+
+    fn by_lid(&mut self, mut at: Cursor<'_>) -> Result<Whose, FormatError> {
         at.blanks();
         if !at.take("Lid") && !at.take("lid") {
             return Err(at.error("`Lid N` (a directed route says nothing of the switch)"));
@@ -90,7 +112,10 @@ impl Builder<'_> {
         let lid = at.number("a LID", 0xbfff)?;
         let owner = self.graph.destinations().iter().find(|d| d.lids().any(|own| u64::from(own) == lid));
         match owner {
-            Some(owner) if owner.port == 0 => Ok(Whose::Switch(owner.switch)),
+            Some(owner) if owner.port == 0 => {
+                self.name(owner.switch, &place);
+                Ok(Whose::Switch(owner.switch))
+            }
             Some(_) => Ok(Whose::Adapter),
             None => Err(place.error_with(format!("LID {lid}"), "the LID of a port of this topology")),
         }
@@ -118,6 +143,8 @@ impl Builder<'_> {
             at.take_while(|c| c == ' ' || c == '|');
             *vl = at.number("16 VLs", 15)? as u8;
         }
+        at.take_while(|c| c == ' ' || c == '|');
+        ends(&at)?;
         match whose {
             Whose::Switch(switch) => self.set(switch, input, output, map, &start),
             Whose::Adapter => Ok(()),
@@ -138,6 +165,8 @@ impl Builder<'_> {
             let vls = u8::try_from(at.hex("two VLs")?).map_err(|_| place.error("two VLs, 00 to ff"))?;
             pair.copy_from_slice(&[vls >> 4, vls & 15]);
         }
+        at.blanks();
+        ends(&at)?;
         match self.by_guid.get(&guid) {
             Some(switch) => self.set(*switch, input, output, map, &start),
             // Adapters have lines of their own, but ports 0 0 only.
@@ -159,17 +188,49 @@ impl Builder<'_> {
             let found = format!("ports {input} and {output} of switch \"{}\"", self.graph.name(switch));
             return Err(at.error_with(found, format!("ports from 0 to {ports}")));
         }
+        self.name(switch, at);
         let side = usize::from(ports) + 1;
-        let table = &mut self.tables[switch as usize];
+        let place = usize::from(input) * side + usize::from(output);
+        let (table, seen) = (&mut self.tables[switch as usize], &mut self.seen[switch as usize]);
         table.resize(side * side, [15; 16]);
-        table[usize::from(input) * side + usize::from(output)] = map;
+        seen.resize(side * side, false);
+        table[place] = map;
+        if std::mem::replace(&mut seen[place], true) {
+            let found = format!("ports {input} and {output} of switch \"{}\" again", self.graph.name(switch));
+            return Err(at.error_with(found, "each pair of ports once"));
+        }
         Ok(())
     }
 
-    fn finish(mut self, file: &str) -> Result<Read, FormatError> {
+    /// That each switch that is named has all its lines.
+    fn expect_all_pairs(&self, file: &str) -> Result<(), FormatError> {
+        for s in (0..self.graph.switch_count() as SwitchIndex).filter(|s| self.named[*s as usize] > 0) {
+            let (side, seen) = (usize::from(self.graph.num_ports(s)) + 1, &self.seen[s as usize]);
+            let place = |(input, output): (u8, u8)| usize::from(input) * side + usize::from(output);
+            let lacks = |pair: &(u8, u8)| seen.get(place(*pair)) != Some(&true);
+            let mut missing = pairs(self.graph, s).filter(lacks);
+            if let Some((input, output)) = missing.next() {
+                let more = missing.count();
+                let found = format!(
+                    "{} lines of switch \"{}\" are missing, the first that of ports {input} and {output}",
+                    more + 1,
+                    self.graph.name(s)
+                );
+                let expected = "a line for each pair of its linked ports, as input port 0 too";
+                return Err(FormatError {
+                    line: self.named[s as usize],
+                    ..FormatError::file(file, found, expected)
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, file: &str, text: &str) -> Result<Read, FormatError> {
+        self.expect_all_pairs(file)?;
         let missing = self.tables.iter().filter(|table| table.is_empty()).count();
         if missing == self.tables.len() {
-            return Err(FormatError::file(file, "no table of any switch", "at least one"));
+            return Err(FormatError::nothing(file, text, "no table of any switch", "at least one"));
         }
         let identity: [u8; 16] = std::array::from_fn(|sl| sl as u8);
         for (s, table) in self.tables.iter_mut().enumerate().filter(|(_, table)| table.is_empty()) {
@@ -192,6 +253,20 @@ fn port(at: &mut Cursor<'_>) -> Result<u8, FormatError> {
     Ok(at.number("a port", 254)? as u8)
 }
 
+fn ends(at: &Cursor<'_>) -> Result<(), FormatError> {
+    if at.rest().is_empty() { Ok(()) } else { Err(at.error("the end of the line after 16 VLs")) }
+}
+
+/// Pairs of an input and an output port between which packets go: linked ports, and port 0 as input. By output ports.
+fn pairs(graph: &SwitchGraph, s: SwitchIndex) -> impl Iterator<Item = (u8, u8)> {
+    let ends = graph.destinations().iter().filter(|d| d.switch == s && d.port != 0).map(|d| d.port);
+    let mut ports: Vec<u8> = graph.arcs(s).iter().map(|arc| arc.out_port).chain(ends).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    let inputs: Vec<u8> = std::iter::once(0).chain(ports.iter().copied()).collect();
+    ports.into_iter().flat_map(move |output| inputs.clone().into_iter().map(move |input| (input, output)))
+}
+
 /// The tables of all links as `opensm-sl2vl.dump` has them.
 pub fn write(graph: &SwitchGraph, sl_to_vl: &SlToVl) -> String {
     const LINE: &str = "#--------------------------------------------------------";
@@ -202,18 +277,12 @@ pub fn write(graph: &SwitchGraph, sl_to_vl: &SlToVl) -> String {
         // Writing to a string can't fail.
         let _ = writeln!(out, "Switch {guid}, base LID {lid}, \"{}\"", graph.name(s));
         let _ = writeln!(out, "#in out : 0  1  2  3  4  5  6  7  8  9  10 11 12 13 14 15\n{LINE}");
-        let ends = graph.destinations().iter().filter(|d| d.switch == s && d.port != 0).map(|d| d.port);
-        let mut ports: Vec<u8> = graph.arcs(s).iter().map(|arc| arc.out_port).chain(ends).collect();
-        ports.sort_unstable();
-        ports.dedup();
-        for output in &ports {
-            for input in std::iter::once(&0).chain(&ports) {
-                let _ = write!(out, "{input:<3} {output:<3} :");
-                for sl in 0..16 {
-                    let _ = write!(out, " {:<2}", sl_to_vl.vl(s, graph.num_ports(s), (*input, *output), sl));
-                }
-                out.push('\n');
+        for (input, output) in pairs(graph, s) {
+            let _ = write!(out, "{input:<3} {output:<3} :");
+            for sl in 0..16 {
+                let _ = write!(out, " {:<2}", sl_to_vl.vl(s, graph.num_ports(s), (input, output), sl));
             }
+            out.push('\n');
         }
         let _ = writeln!(out, "{LINE}\n");
     }
@@ -242,22 +311,36 @@ mod tests {
         let lid = graph.destinations().iter().find(|d| d.port == 0 && d.switch == 1).unwrap().lid.get();
         let host = graph.destinations().iter().find(|d| d.host).unwrap();
         let guid = graph.guid(1);
-        let opensm = format!(
+        let mut opensm = format!(
             "Channel Adapter {}, base LID 1, \"H\"\n#in out : 0  1\n#----\n0   0   : 9  9  9  9  9  9  9  9  9  9  9  9  9  9  9  9 \n\n\
-             Switch {guid}, base LID {lid}, \"S2\"\n1   2   : 0  1  2  3  4  5  6  7  0  1  2  3  4  5  6  7 \n",
+             Switch {guid}, base LID {lid}, \"S2\"\n",
             host.guid
         );
-        let smpquery = format!(
-            "# SL2VL table: Lid {}\nports: in  0, out  0: | 9| 9| 9| 9| 9| 9| 9| 9| 9| 9| 9| 9| 9| 9| 9| 9|\n\
-             # SL2VL table: Lid {lid}\n#                 SL: | 0| 1|\n\
-             ports: in  1, out  2: | 0| 1| 2| 3| 4| 5| 6| 7| 0| 1| 2| 3| 4| 5| 6| 7|\n",
+        let mut smpquery = format!(
+            "# SL2VL table: Lid {}\nports: in  0, out  0: | 9| 9| 9| 9| 9| 9| 9| 9| 9| 9| 9| 9| 9| 9| 9| 9|\n",
             host.lid.get()
         );
-        let packed = format!("{guid} 1 2 0x01 0x23 0x45 0x67 0x01 0x23 0x45 0x67\n");
+        let mut packed = String::new();
+        let outputs: std::collections::BTreeSet<u8> = pairs(&graph, 1).map(|(_, output)| output).collect();
+        assert_eq!(outputs.len(), 3);
+        // As opensm and smpquery print them: all inputs, with those without a link, for each output.
+        for output in outputs {
+            writeln!(smpquery, "# SL2VL table: Lid {lid}\n#                 SL: | 0| 1|").unwrap();
+            for input in 0..=graph.num_ports(1) {
+                writeln!(opensm, "{input:<3} {output:<3} : 0  1  2  3  4  5  6  7  0  1  2  3  4  5  6  7 ")
+                    .unwrap();
+                writeln!(
+                    smpquery,
+                    "ports: in {input:2}, out {output:2}: | 0| 1| 2| 3| 4| 5| 6| 7| 0| 1| 2| 3| 4| 5| 6| 7|"
+                )
+                .unwrap();
+                writeln!(packed, "{guid} {input} {output} 0x01 0x23 0x45 0x67 0x01 0x23 0x45 0x67").unwrap();
+            }
+        }
         for text in [opensm, smpquery, packed] {
             let read = read("t", &text, &graph).unwrap_or_else(|error| panic!("{error}\n{text}"));
             assert_eq!(at(&read, &graph, 1, (1, 2)), std::array::from_fn(|sl| sl as u8 % 8));
-            assert_eq!(at(&read, &graph, 1, (2, 1)), [15; 16]);
+            assert_eq!(at(&read, &graph, 1, (2, 60)), [15; 16]);
             assert_eq!(at(&read, &graph, 0, (2, 1)), std::array::from_fn(|sl| sl as u8));
             assert_eq!(read.warnings, ["t: 3 of 4 switches have no SL-to-VL table, taken as VL = SL"]);
         }
@@ -268,7 +351,8 @@ mod tests {
         let graph = graph();
         let said = |text: &str| read("t", text, &graph).unwrap_err().to_string();
         let own = graph.guid(0);
-        assert_eq!(said(""), "t: no table of any switch, expected at least one");
+        assert_eq!(said(""), "t: the file is empty, expected at least one");
+        assert_eq!(said("# none"), "t: no table of any switch, expected at least one");
         assert_eq!(said("1 2 : 0"), "t:1:8: the line ends, expected 16 VLs, 0 to 15");
         let line = "1 2 : 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7";
         assert_eq!(
@@ -288,11 +372,52 @@ mod tests {
             said(&format!("Switch {own}, base\n1 2 : 0 1 2 3 16"))
                 .contains("t:2:15: found `16`, expected 16 VLs")
         );
+        let row = format!("Switch {own}, base\n{line}\n");
+        assert_eq!(
+            said(&format!("{row}{line}\n")),
+            "t:3:1: ports 1 and 2 of switch \"S1\" again, expected each pair of ports once"
+        );
+        for more in [" 7", " x", " | 7"] {
+            let last = more.trim_start_matches([' ', '|']);
+            let beyond = said(&format!("Switch {own}, base\n{line}{more}\n"));
+            assert!(
+                beyond.contains(&format!("found `{last}`, expected the end of the line after 16 VLs")),
+                "{beyond}"
+            );
+        }
+        assert!(
+            said(&format!("{own} 1 2 0x01 0x23 0x45 0x67 0x01 0x23 0x45 0x67 0x01"))
+                .contains("found `0x01`, expected the end of the line after 16 VLs")
+        );
         assert_eq!(
             said("# SL2VL table: Lid 999\n"),
             "t:1:20: LID 999, expected the LID of a port of this topology"
         );
         assert!(said("# SL2VL table: DR path slid 0; dlid 0; 0,1").contains("expected `Lid N`"));
+    }
+
+    /// Whatever line of a switch is missing, and however many: opensm prints the lines of all its linked ports.
+    #[test]
+    fn a_dump_without_all_lines_of_a_switch_is_refused() {
+        let graph = graph();
+        let whole = write(&graph, &SlToVl::Uniform([0; 16]));
+        assert!(read("t", &whole, &graph).is_ok());
+        let lines: Vec<&str> = whole.lines().collect();
+        let is_row = |line: &str| line.starts_with(|c: char| c.is_ascii_digit());
+        let rows = lines.iter().filter(|line| is_row(line)).count();
+        assert_eq!(rows, 4 * 4 * 3);
+        let tail = "expected a line for each pair of its linked ports, as input port 0 too";
+        for at in (0..lines.len()).filter(|at| is_row(lines[*at])) {
+            let without = [&lines[..at], &lines[at + 1..]].concat().join("\n");
+            let error = read("t", &without, &graph).unwrap_err().to_string();
+            let pair: Vec<&str> = lines[at].split_whitespace().take(2).collect();
+            let found = format!(" are missing, the first that of ports {} and {}, {tail}", pair[0], pair[1]);
+            assert!(error.contains(": 1 lines of switch \"") && error.ends_with(&found), "{error}");
+            // Cut off before it.
+            let cut = lines[..at].join("\n");
+            let error = read("t", &cut, &graph).unwrap_err().to_string();
+            assert!(error.contains(" lines of switch \"") && error.ends_with(&found), "{error}");
+        }
     }
 
     /// dfsssp's lanes on a ring, with all tables written out, are free of credit loops; with the tables of a network that knows

@@ -61,6 +61,26 @@ impl Line<'_> {
     }
 }
 
+/// The entries of a list that names each thing once: `expected`.
+fn once<K: Ord, V>(
+    file: &str,
+    text: &str,
+    expected: &str,
+    entry: impl Fn(&Line<'_>) -> Result<(K, V), FormatError>,
+) -> Result<BTreeMap<K, V>, FormatError> {
+    let mut entries: BTreeMap<K, (V, usize)> = BTreeMap::new();
+    for line in lines(file, text) {
+        let (key, value) = entry(&line)?;
+        if let Some((_, first)) = entries.get(&key) {
+            let (column, word) = line.words.first().copied().unwrap_or((1, ""));
+            let found = format!("`{word}` a second time, first in line {first}");
+            return Err(line.error(column, found, expected));
+        }
+        entries.insert(key, (value, line.number));
+    }
+    Ok(entries.into_iter().map(|(key, (value, _))| (key, value)).collect())
+}
+
 /// The lines that say something.
 pub(super) fn lines<'a>(file: &'a str, text: &'a str) -> impl Iterator<Item = Line<'a>> {
     text.lines().enumerate().filter_map(move |(index, line)| {
@@ -87,30 +107,28 @@ pub fn guids(file: &str, text: &str) -> Result<Vec<Guid>, FormatError> {
 /// Ids by NodeGUID.
 ///
 /// # Errors
-/// The first line that is not `GUID ID`, with its place.
+/// The first line that is not `GUID ID` or names a switch again, with its place.
 pub fn ids(file: &str, text: &str) -> Result<BTreeMap<Guid, u64>, FormatError> {
     let number = |word: &str| match word.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
         None => word.parse().ok(),
     };
-    let entry = |line: Line<'_>| {
+    once(file, text, "one id for each switch", |line| {
         line.ends_after(2)?;
         Ok((line.guid()?, line.word(1, "an id, decimal or with 0x", number)?))
-    };
-    lines(file, text).map(entry).collect()
+    })
 }
 
 /// Weights of hops out of switch ports.
 ///
 /// # Errors
-/// The first line that is not `GUID PORT WEIGHT`, with its place.
+/// The first line that is not `GUID PORT WEIGHT` or names a port again, with its place.
 pub fn hop_weights(file: &str, text: &str) -> Result<BTreeMap<(Guid, PortNum), u8>, FormatError> {
     let weight = |word: &str| word.parse().ok().filter(|weight: &u8| *weight > 0);
-    let entry = |line: Line<'_>| {
+    once(file, text, "one weight for each port", |line| {
         line.ends_after(3)?;
         Ok(((line.guid()?, line.port(1)?), line.word(2, "a weight from 1 to 255", weight)?))
-    };
-    lines(file, text).map(entry).collect()
+    })
 }
 
 /// Whether the switches of a list have the ports that its lines name, from the second word on: one, or all to the end.
@@ -140,9 +158,9 @@ pub fn has_ports(
 /// Orders of switch ports.
 ///
 /// # Errors
-/// The first line that is not `GUID PORT PORT …` or names a port twice, with its place.
+/// The first line that is not `GUID PORT PORT …` or names a port twice or a switch again, with its place.
 pub fn port_order(file: &str, text: &str) -> Result<BTreeMap<Guid, Vec<PortNum>>, FormatError> {
-    let entry = |line: Line<'_>| {
+    once(file, text, "one order for each switch", |line| {
         let ports: Result<Vec<PortNum>, FormatError> =
             (1..line.words.len().max(2)).map(|index| line.port(index)).collect();
         let ports = ports?;
@@ -151,8 +169,7 @@ pub fn port_order(file: &str, text: &str) -> Result<BTreeMap<Guid, Vec<PortNum>>
             return Err(line.error(column, format!("port {word} a second time"), "each port once"));
         }
         Ok((line.guid()?, ports))
-    };
-    lines(file, text).map(entry).collect()
+    })
 }
 
 #[cfg(test)]
@@ -190,6 +207,19 @@ mod tests {
         assert_eq!(
             text(port_order("p", "0x10 1 300\n").map(|_| ())),
             "p:1:8: `300`, expected a port from 1 to 254"
+        );
+        let again = "a second time, first in line 1, expected one";
+        assert_eq!(
+            text(ids("i", "0x10 1\n\n0x10 1\n").map(|_| ())),
+            format!("i:3:1: `0x10` {again} id for each switch")
+        );
+        assert_eq!(
+            text(port_order("p", "0x10 1 2\n 0x010 2 1\n").map(|_| ())),
+            format!("p:2:2: `0x010` {again} order for each switch")
+        );
+        assert_eq!(
+            text(hop_weights("w", "0x10 1 2\n0x10 2 2\n0x10 1 3\n").map(|_| ())),
+            format!("w:3:1: `0x10` {again} weight for each port")
         );
         assert_eq!(
             text(port_order("p", "0x10 1 2 1\n").map(|_| ())),

@@ -34,11 +34,33 @@ pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, Forma
             return fdbs::read(file, text, graph);
         }
     }
-    Err(FormatError::file(
+    Err(FormatError::nothing(
         file,
+        text,
         "no line that begins the table of a switch",
         "opensm.fdbs (`dump_ucast_routes: Switch 0x…`), a dump of LFTs (`Unicast lids …`) or routes.json",
     ))
+}
+
+/// What is said of switches that have no table. No dump has an end, so one that was cut off between two tables looks like one that
+/// was written when these switches were not there: it is judged, and every walk from them is a hole.
+pub(super) fn without_table(file: &str, graph: &SwitchGraph, seen: &[bool]) -> Option<String> {
+    let mut without = (0..).zip(seen).filter(|(_, seen)| !**seen).map(|(s, _)| s);
+    let first = graph.name(without.next()?);
+    let (count, all) = (1 + without.count(), seen.len());
+    Some(format!(
+        "{file}: {count} of {all} switches have no table, the first is \"{first}\": they were not there when it was \
+         written, or it was cut off between two tables"
+    ))
+}
+
+/// By LID, whether a port of the topology has it.
+pub(super) fn owned_lids(graph: &SwitchGraph) -> Vec<bool> {
+    let mut owned = vec![false; usize::from(u16::MAX) + 1];
+    for d in graph.destinations() {
+        d.lids().for_each(|lid| owned[usize::from(lid)] = true);
+    }
+    owned
 }
 
 /// Collects rows.
@@ -62,10 +84,6 @@ pub(super) struct TableBuilder<'g> {
 impl<'g> TableBuilder<'g> {
     pub(super) fn new(graph: &'g SwitchGraph) -> Self {
         let count = graph.switch_count();
-        let mut owned = vec![false; usize::from(u16::MAX) + 1];
-        for d in graph.destinations() {
-            d.lids().for_each(|lid| owned[usize::from(lid)] = true);
-        }
         Self {
             graph,
             by_guid: (0..count as u32).map(|s| (graph.guid(s), s)).collect(),
@@ -75,7 +93,7 @@ impl<'g> TableBuilder<'g> {
             lines: Vec::new(),
             unknown_lids: 0,
             first_unknown: String::new(),
-            owned,
+            owned: owned_lids(graph),
             ends: 0,
             began: 0,
         }
@@ -119,13 +137,17 @@ impl<'g> TableBuilder<'g> {
         }
     }
 
-    /// For dumps that have a line for each LID in each table: the last has as many as the shortest of the others.
+    /// For dumps that have a line for each LID in each table: the last has as many as the shortest of the others; where there are
+    /// no others, those of this topology.
     pub(super) fn expect_all_lids(&self, file: &str) -> Result<(), FormatError> {
         let Some(last) = self.current else { return Ok(()) };
         let others = self.rows.iter().zip(0..).filter(|(row, s)| *s != last && !row.is_empty());
-        let least = others.map(|(row, _)| row.len()).min().unwrap_or(0);
+        let (least, like) = match others.map(|(row, _)| row.len()).min() {
+            Some(least) => (least, "in the others"),
+            None => (usize::from(self.graph.top_lid()) + 1, "the topology has"),
+        };
         if self.rows[last as usize].len() < least {
-            return Err(self.cut_off(file, last, format!("LIDs up to {}, as in the others", least - 1)));
+            return Err(self.cut_off(file, last, format!("LIDs up to {}, as {like}", least - 1)));
         }
         Ok(())
     }
@@ -163,7 +185,8 @@ impl<'g> TableBuilder<'g> {
         }
         if !self.owned[lid as usize] && port != NO_PORT {
             if self.unknown_lids == 0 {
-                self.first_unknown = format!("LID {lid} in line {}", at.line());
+                let name = self.graph.name(switch);
+                self.first_unknown = format!("LID {lid} of switch \"{name}\" in line {}", at.line());
             }
             self.unknown_lids += 1;
         }
@@ -188,10 +211,7 @@ impl<'g> TableBuilder<'g> {
             routes.lfts.row_mut(s as u32)[..row.len()].copy_from_slice(row);
         }
         let mut warnings = Vec::new();
-        let missing = self.seen.iter().filter(|s| !**s).count();
-        if missing > 0 {
-            warnings.push(format!("{file}: {missing} of {} switches have no table", self.seen.len()));
-        }
+        warnings.extend(without_table(file, self.graph, &self.seen));
         if self.unknown_lids > 0 {
             warnings.push(format!(
                 "{file}: {} entries are for LIDs that nobody has in this topology, first {}",

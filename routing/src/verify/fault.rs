@@ -1,4 +1,6 @@
-//! What can be wrong with a walk, and the walk itself.
+//! What can be wrong with a walk, or longer than it has to be, and the walk itself.
+
+use std::fmt;
 
 use serde::Serialize;
 
@@ -47,6 +49,34 @@ pub struct Fault {
     pub path: Vec<Hop>,
 }
 
+/// A walk that takes more hops than it has to. It is no fault: engines take them to be free of credit loops.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Detour {
+    /// The LID.
+    pub lid: u16,
+    /// Hops between switches that it takes.
+    pub hops: u16,
+    /// The fewest that there are.
+    pub fewest: u16,
+    /// The walk.
+    pub path: Vec<Hop>,
+}
+
+impl fmt::Display for Detour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LID {}, {} hops where {} suffice:", self.lid, self.hops, self.fewest)?;
+        self.path.iter().try_for_each(|hop| write!(f, " {hop}"))
+    }
+}
+
+/// The walk of a LID from a switch from where it is known to arrive by a detour.
+pub(super) fn detour(network: &Network<'_>, routes: &Routes, lid: u16, from: SwitchIndex) -> Detour {
+    let path = walk(network, routes, lid, from);
+    let owner = network.owner(usize::from(lid)).map_or(from, |owner| owner.switch);
+    let fewest = network.hops_from(&[owner])[from as usize];
+    Detour { lid, hops: path.len().saturating_sub(1) as u16, fewest, path }
+}
+
 /// The walk of a LID from a switch where it is known to fail.
 pub(super) fn fault(
     network: &Network<'_>,
@@ -55,6 +85,11 @@ pub(super) fn fault(
     from: SwitchIndex,
     kind: FaultKind,
 ) -> Fault {
+    Fault { kind, lid, path: walk(network, routes, lid, from) }
+}
+
+/// Where a LID goes from a switch, to its end or until it comes round.
+fn walk(network: &Network<'_>, routes: &Routes, lid: u16, from: SwitchIndex) -> Vec<Hop> {
     let mut path: Vec<Hop> = Vec::new();
     let mut visited = vec![false; network.graph.switch_count()];
     let mut at = from;
@@ -70,5 +105,5 @@ pub(super) fn fault(
         let Exit::Arc(arc) = network.exit(at, port) else { break };
         at = network.to(arc);
     }
-    Fault { kind, lid, path }
+    path
 }

@@ -36,7 +36,7 @@ use rayon::prelude::*;
 
 pub use balance::{Balance, Tier};
 pub use credit_loop::{Channel, CreditLoop};
-pub use fault::{Fault, FaultKind};
+pub use fault::{Detour, Fault, FaultKind};
 pub use hop::Hop;
 pub use legality::{IllegalTurn, Legality};
 pub use report::{Counts, Hops, Report};
@@ -66,7 +66,9 @@ pub fn check(graph: &SwitchGraph, routes: &Routes, options: Options) -> Report {
     let blocks = usize::from(graph.top_lid()) / LFT_BLOCK + 1;
     let tally = walk_all(&network, routes, &lanes, &vec![u64::MAX; blocks]);
     let orders = orders(&network, &lanes, &tally);
-    report::make(&network, routes, &lanes, &tally, (&orders.0, &orders.1), options)
+    let first_detour = tally.first_detour.map(|(lid, from)| fault::detour(&network, routes, lid, from));
+    let report = report::make(&network, routes, &lanes, &tally, (&orders.0, &orders.1), options);
+    Report { first_detour, ..report }
 }
 
 /// Walks the LIDs that `wanted` names, 64 for each block.

@@ -7,7 +7,9 @@
 //!   VLs that the group's SL has on them. These dependencies are added to those of unicast traffic between hosts, and a cycle
 //!   is looked for in both together. Taken is that a switch sends each copy when its own link is free; one that sends all
 //!   copies at once makes more dependencies.
-//! - Whose members are not known (a dump has none) are taken to be those that the tables deliver to anywhere.
+//! - Whose members are not known (a dump has none) are taken to be those that the tables deliver to anywhere. Then a switch that
+//!   others copy to and that has no entry is a fault: whatever members it has, or leads to, are missing. So looks a dump that was cut off
+//!   between two tables.
 //!
 //! Cost: for each group, switches with senders times links of the tree; groups are judged over all threads.
 
@@ -22,12 +24,12 @@ use serde::Serialize;
 
 use super::credit_loop::{self, CreditLoop};
 use super::dependencies::{Dependencies, Lanes};
-use super::hop::Hop;
+use super::hop::{Hop, hop};
 use super::network::{Exit, Network};
 use super::walk_all;
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::multicast::{Member, MulticastTables};
-use crate::routes::{LFT_BLOCK, Routes};
+use crate::routes::{LFT_BLOCK, NO_PORT, Routes};
 use flood::Flood;
 
 pub use judge::Judge;
@@ -57,11 +59,14 @@ pub enum MulticastFaultKind {
     DeadPort,
     /// A copy is delivered to a port that is no receiving member.
     Stranger,
+    /// A switch copies to one that has no entry; looked for where members are not known.
+    NoEntry,
 }
 
 impl MulticastFaultKind {
     /// All kinds.
-    pub const ALL: [Self; 5] = [Self::Loop, Self::Missing, Self::Twice, Self::DeadPort, Self::Stranger];
+    pub const ALL: [Self; 6] =
+        [Self::Loop, Self::Missing, Self::Twice, Self::DeadPort, Self::Stranger, Self::NoEntry];
 
     /// The words for it.
     pub const fn name(self) -> &'static str {
@@ -71,6 +76,7 @@ impl MulticastFaultKind {
             Self::Twice => "second copies",
             Self::DeadPort => "exits without a link",
             Self::Stranger => "copies to ports that are no members",
+            Self::NoEntry => "copies to switches without an entry",
         }
     }
 }
@@ -85,7 +91,8 @@ pub struct MulticastFault {
     /// The copy's way from the sender's switch; for a member that is not reached as far as the packet comes near it, and port
     /// 255 where it does not go on.
     pub path: Vec<Hop>,
-    /// For a second copy, the way of the first. For a member not reached, its switch and port.
+    /// For a second copy, the way of the first. For a member not reached, its switch and port; for a switch without an entry, it and
+    /// 255.
     pub other: Vec<Hop>,
 }
 
@@ -96,6 +103,7 @@ impl fmt::Display for MulticastFault {
         if !self.other.is_empty() {
             f.write_str(match self.kind {
                 MulticastFaultKind::Missing => "; the member:",
+                MulticastFaultKind::NoEntry => "; without an entry:",
                 _ => "; the first copy:",
             })?;
             self.other.iter().try_for_each(|hop| write!(f, " {hop}"))?;
@@ -113,7 +121,7 @@ pub struct MulticastReport {
     pub pairs: u64,
     /// Those of which the member gets a copy.
     pub arrived: u64,
-    /// Faults by kind, counted for each switch with senders.
+    /// Faults by kind, counted for each switch with senders, or for each exit to a switch without an entry.
     pub faults: Vec<(MulticastFaultKind, u64)>,
     /// The first, by MLID and number of the sender's switch.
     pub first_fault: Option<MulticastFault>,
@@ -163,6 +171,33 @@ pub fn groups_of(graph: &SwitchGraph, tables: &MulticastTables) -> Vec<Group> {
         Group { mlid, members: members.collect(), sl: 0 }
     };
     tables.mlids().into_iter().map(group).collect()
+}
+
+/// Checks the tables of groups whose members are not known, as [`check()`] does, and that whoever is copied to has an entry.
+pub fn check_unlisted(graph: &SwitchGraph, tables: &MulticastTables, routes: &Routes) -> MulticastReport {
+    let mut report = check(graph, tables, &groups_of(graph, tables), routes);
+    let network = Network::new(graph);
+    let empty = |s: SwitchIndex, mlid| tables.ports(s, mlid).iter().next().is_none();
+    let mut found = Vec::new();
+    for mlid in tables.mlids() {
+        for s in 0..graph.switch_count() as SwitchIndex {
+            for port in tables.ports(s, mlid).iter() {
+                let to = network.step(s, port).map(|step| step.to);
+                found.extend(to.filter(|to| empty(*to, mlid)).map(|to| (mlid, s, port, to)));
+            }
+        }
+    }
+    if let Some((_, count)) = report.faults.iter_mut().find(|(kind, _)| *kind == MulticastFaultKind::NoEntry)
+    {
+        *count = found.len() as u64;
+    }
+    report.first_fault = report.first_fault.or_else(|| {
+        let (mlid, s, port, to) = found.first()?;
+        let kind = MulticastFaultKind::NoEntry;
+        let other = vec![hop(&network, *to, NO_PORT)];
+        Some(MulticastFault { kind, mlid: mlid.get(), path: vec![hop(&network, *s, *port)], other })
+    });
+    report
 }
 
 /// Checks the tables of `groups`, and that they close no credit loop with the unicast tables `routes`. Rows of both are in the

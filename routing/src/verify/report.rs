@@ -9,7 +9,7 @@ use super::balance::{self, Balance, Tier};
 use super::credit_loop::{CreditLoop, loop_of};
 use super::cycle::Order;
 use super::dependencies::Lanes;
-use super::fault::{Fault, FaultKind, fault};
+use super::fault::{Detour, Fault, FaultKind, fault};
 use super::legality::{self, Legality};
 use super::network::Network;
 use super::walk::Tally;
@@ -60,13 +60,15 @@ pub struct Report {
     pub stray_entries: u64,
     /// Hop counts.
     pub hops: Hops,
+    /// The first walk, by LID and number of its first switch, that takes more hops than needed. Only a check from nothing names it.
+    pub first_detour: Option<Detour>,
     /// Balance of all links between switches.
     pub balance: Balance,
     /// Balance by tier.
     pub tiers: Vec<Tier>,
     /// Turns from down to up, where the tables come with an order of switches.
     pub legality: Option<Legality>,
-    /// VLs that occur.
+    /// VLs on which packets go, with the SLs that paths have; tables may have room for more.
     pub vls: usize,
     /// Hops of hosts' packets on a VL that the link does not have.
     pub bad_vls: u64,
@@ -127,17 +129,15 @@ impl fmt::Display for Report {
                 write!(f, " {hop}")?;
             }
         }
+        let hops = &self.hops;
+        write!(f, "; at most {} hops, mean {:.3}, {} detours", hops.longest, hops.mean, hops.detours)?;
+        if let Some(detour) = &self.first_detour {
+            write!(f, ", the first: {detour}")?;
+        }
         write!(
             f,
-            "; at most {} hops, mean {:.3}, {} detours; routes per link {} to {}, mean {:.1}, deviation {:.1}; {} VLs",
-            self.hops.longest,
-            self.hops.mean,
-            self.hops.detours,
-            self.balance.min,
-            self.balance.max,
-            self.balance.mean,
-            self.balance.stddev,
-            self.vls
+            "; routes per link {} to {}, mean {:.1}, deviation {:.1}; VLs in use: {}",
+            self.balance.min, self.balance.max, self.balance.mean, self.balance.stddev, self.vls
         )?;
         if self.bad_vls > 0 {
             write!(f, ", {} hops on a VL that the links do not have", self.bad_vls)?;
@@ -178,10 +178,11 @@ pub(super) fn make(
         first_fault: tally.first.map(|(lid, from, kind)| fault(network, routes, lid, from, kind)),
         stray_entries: tally.stray,
         hops: hops(tally),
+        first_detour: None,
         balance: Balance::of(&tally.load),
         tiers: balance::tiers(network, &tally.load),
         legality: legality::check(network, routes, lanes, &tally.hosts),
-        vls: lanes.vls,
+        vls: (tally.vls & 0x7fff).count_ones().max(1) as usize,
         bad_vls: tally.bad_vls,
         dependencies: tally.hosts.len(),
         credit_loop,

@@ -3,7 +3,7 @@
 //! What the changes do to the sums is found by [`super::rewalk`], which follows only the walks that changed, from where they
 //! change on. Dependencies of channels are only added: a set too large that is proved free of cycles proves the smaller one. The proof is a height
 //! for each channel ([`super::cycle`]); where a new dependency does not go upwards, all is checked from nothing, so the
-//! verdict is always that of [`super::check`]. A loop of management traffic, which most trees have between their roots, is
+//! verdict is always that of [`super::check`], which alone names the first detour. A loop of management traffic, which most trees have between their roots, is
 //! named again while each of its steps is in the tables. Only [`Report::dependencies`] can be larger, and another loop of
 //! management traffic can be named.
 //!

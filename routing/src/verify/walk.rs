@@ -35,6 +35,10 @@ pub(super) struct Tally {
     /// Walks that take more hops than needed, and the hops too many.
     pub detours: u64,
     pub extra_hops: u64,
+    /// The first of them: LID, switch where the walk begins.
+    pub first_detour: Option<(u16, SwitchIndex)>,
+    /// VLs on which packets go between switches, as a set.
+    pub vls: u16,
     /// Routes between hosts over each arc.
     pub load: Vec<u32>,
     /// Hops with a VL that the link does not have.
@@ -63,6 +67,8 @@ impl Tally {
             reach: Vec::new(),
             detours: 0,
             extra_hops: 0,
+            first_detour: None,
+            vls: 0,
             load: vec![0; arcs],
             bad_vls: 0,
             hosts: Dependencies::new(arcs, lanes),
@@ -86,6 +92,11 @@ impl Tally {
         add(&mut self.reach, &other.reach);
         self.detours += other.detours;
         self.extra_hops += other.extra_hops;
+        self.first_detour = match (self.first_detour, other.first_detour) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        self.vls |= other.vls;
         self.load.iter_mut().zip(other.load).for_each(|(a, b)| *a += b);
         self.bad_vls += other.bad_vls;
         self.hosts.merge(&other.hosts);
@@ -267,6 +278,7 @@ impl<'a> Walker<'a> {
             let senders = self.near_hosts.iter().sum::<u64>();
             tally.bad_vls += if vl >= self.lanes.available { senders } else { 0 };
         }
+        tally.vls |= u16::from(reached > 1) << vl;
         let of_host = |ports: &Vec<u8>| if owner.host { ports.len() as u32 } else { 0 };
         self.senders.iter_mut().zip(&self.network.host_ports).for_each(|(n, ports)| *n = of_host(ports));
         let offsets = self.network.graph.offsets();
@@ -345,6 +357,8 @@ impl<'a> Walker<'a> {
             if *hops > fewest {
                 tally.detours += 1;
                 tally.extra_hops += u64::from(*hops - fewest);
+                let walk = (lid as u16, s as u32);
+                tally.first_detour = Some(tally.first_detour.map_or(walk, |first| first.min(walk)));
             }
             if owner.host && !self.network.host_ports[s].is_empty() {
                 tally.histogram[usize::from(*hops).min(HISTOGRAM - 1)] += 1;
@@ -396,6 +410,7 @@ impl<'a> Walker<'a> {
                     let sl = lanes.sl(*s, lid);
                     let vl = lanes.uniform_vl(sl).unwrap_or(15);
                     let bit = 1_u16 << vl;
+                    tally.vls |= if *s == owner.switch { 0 } else { bit };
                     let sends = owner.host && !network.host_ports[*s as usize].is_empty();
                     tally.bad_vls += u64::from(vl >= lanes.available && sends);
                     hosts[*s as usize] = if sends { bit } else { 0 };
@@ -460,6 +475,7 @@ impl Changing<'_, '_> {
         }
         for s in order.iter().filter(|s| **s != self.owner.switch) {
             self.enter(*s, hosts, all);
+            self.tally.vls |= all[*s as usize].iter().fold(0, |set, vls| set | vls);
             let arc = self.next[*s as usize];
             let to = self.network.to(arc);
             if to == self.owner.switch {

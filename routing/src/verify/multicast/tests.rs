@@ -57,6 +57,40 @@ fn planned_trees_are_right_on_every_shape() {
     }
 }
 
+/// A dump that was cut off between two tables: members are not known, but others copy to the switches that are missing. Found
+/// wherever it is cut, and not where all tables are there.
+#[test]
+fn a_switch_that_is_copied_to_without_an_entry_is_found_without_a_list() {
+    for (name, fabric) in random_fabrics() {
+        let (graph, tables, _, routes) = planned(&fabric);
+        let whole = check_unlisted(&graph, &tables, &routes);
+        assert_eq!(count(&whole, MulticastFaultKind::NoEntry), 0, "{name}: {whole}");
+        let with_entry: Vec<SwitchIndex> = (0..graph.switch_count() as SwitchIndex)
+            .filter(|s| tables.ports(*s, MLID).iter().next().is_some())
+            .collect();
+        for kept in 1..with_entry.len() {
+            let mut cut = tables.clone();
+            with_entry[kept..].iter().for_each(|s| cut.set_ports(*s, MLID, PortSet::EMPTY));
+            let report = check_unlisted(&graph, &cut, &routes);
+            let missing = |s: SwitchIndex| with_entry[kept..].contains(&s);
+            let copies = with_entry[..kept].iter().flat_map(|s| {
+                let ports = tables.ports(*s, MLID);
+                let arcs = graph.arcs(*s).iter().filter(move |arc| ports.iter().any(|p| p == arc.out_port));
+                arcs.filter(|arc| missing(arc.to))
+            });
+            let copies = copies.count() as u64;
+            assert_eq!(count(&report, MulticastFaultKind::NoEntry), copies, "{name}, {kept}: {report}");
+            // A fabric of several parts has a tree in each.
+            assert!(copies == 0 || !report.is_right(), "{name}, {kept}: {report}");
+            // Members on the two sides of a switch that is missing do not reach each other either.
+            let kind = MulticastFaultKind::NoEntry;
+            if let Some(first) = report.first_fault.filter(|first| first.kind == kind) {
+                assert!(missing(graph.find(first.other[0].guid).unwrap()), "{first}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_circle_is_found_with_the_way_round() {
     let (graph, mut tables, group, routes) = planned(&testing::torus(&[4], 1, 0));

@@ -9,7 +9,9 @@ use crate::verify::{Fault, check};
 /// What two checks must agree upon.
 fn comparable(report: &Report) -> (Report, bool) {
     let management = report.management_credit_loop.is_some();
-    (Report { dependencies: 0, management_credit_loop: None, ..report.clone() }, management)
+    let named =
+        Report { dependencies: 0, first_detour: None, management_credit_loop: None, ..report.clone() };
+    (named, management)
 }
 
 /// Cables go and come back one after another: every report is the one from nothing (B24).
