@@ -155,6 +155,9 @@ impl Replication {
         let config = RmppConfig {
             max_message: 2 * PAGE,
             response_timeout: KEPT,
+            // A page that is taken in late is not to be sent twice: what comes again once its end is forgotten counts as replayed.
+            probe_timeout: KEPT,
+            least_probe: KEPT,
             total_timeout: Duration::from_secs(10),
             // In step there are as many transfers as commits.
             linger: PATIENCE,
