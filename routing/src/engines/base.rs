@@ -1,4 +1,5 @@
-//! Tables that are repaired after lost links, for engines in whose result every LID depends on those before it (`sssp`).
+//! Tables that are repaired after lost links, for engines in whose result every LID depends on those before it (`sssp`,
+//! `dfsssp`).
 //!
 //! What these engines compute from nothing for a fabric less one cable has little in common with what they computed before:
 //! one other choice changes the load that all later LIDs see, or the dependencies that are left to them. So it can't be
@@ -11,12 +12,15 @@
 //!
 //! Anything else is computed from nothing and is the base from then on: links, switches or LIDs that the base does not know, LIDs or
 //! switches that are gone, another engine or other settings, more links lost than [`SHARE`] allows, and what an engine can't
-//! repair. A manager that takes over has no base: it computes from nothing, as after a start.
+//! repair (`dfsssp`, where lanes are scarce; then it matters for the next failure which tables these were, until all links are back).
+//! A manager that takes over has no base: it computes from nothing, as after a start.
 //!
-//! Memory: the routes (shared while they are in force), and the load.
+//! Memory: the routes (shared while they are in force), the load, and for engines with lanes two bytes for each pair of links in a
+//! row, and the place of each link in an order for each lane.
 
 use std::sync::Arc;
 
+use super::room::Taken;
 use super::{RoutingEngine, RoutingError, RoutingInput, sssp};
 use crate::fabric::{LinkChange, SwitchGraph};
 use crate::routes::Routes;
@@ -39,8 +43,10 @@ pub(super) struct Base {
 /// What a repair needs beside the routes.
 #[derive(Debug)]
 pub(super) struct Kept {
-    /// Routes of hosts over each arc.
-    pub(super) load: Vec<u64>,
+    /// Routes of hosts over each arc, by lane where each lane has its own.
+    pub(super) load: Vec<Vec<u64>>,
+    /// What lanes have taken, for engines with lanes.
+    pub(super) taken: Option<Taken>,
 }
 
 type FromNothing = fn(&SwitchGraph, &RoutingInput) -> Result<(Routes, Kept), RoutingError>;
@@ -55,6 +61,7 @@ pub(super) struct Repairs {
 pub(super) fn repairs(name: &str) -> Option<Repairs> {
     match name {
         "sssp" => Some(Repairs { from_nothing: sssp::from_nothing, repair: sssp::repair }),
+        "dfsssp" => Some(Repairs { from_nothing: sssp::layered_from_nothing, repair: sssp::repair_layered }),
         _ => None,
     }
 }
@@ -100,10 +107,10 @@ impl Repairs {
 }
 
 impl Base {
-    /// The load by the arcs of a graph that is left.
-    pub(super) fn load(&self, graph: &SwitchGraph, links: &LinkChange) -> Vec<u64> {
+    /// The load of a lane by the arcs of a graph that is left.
+    pub(super) fn load(&self, lane: usize, graph: &SwitchGraph, links: &LinkChange) -> Vec<u64> {
         let mut load = vec![0; graph.all_arcs().len()];
-        links.copy_arcs(&self.kept.load, &mut load);
+        links.copy_arcs(&self.kept.load[lane], &mut load);
         load
     }
 }

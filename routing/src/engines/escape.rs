@@ -4,14 +4,17 @@
 //! Every switch hangs below its uppermost neighbour in [`joined_order`], as on the escape tree of `nue`; so on a tree the turns
 //! are those of shortest paths or go with them. Cost: the square of the tree's degrees.
 //!
+//! After lost links the parts that are left of a tree are joined by other links, and only where no links fit, a whole other tree is
+//! grown in the same lane.
+//!
 //! Where there is no room beforehand, a tree is grown among the dependencies that a lane leaves free when all paths have theirs.
 //! Cost: for each link, the degree of its ends on the tree.
 
 use std::sync::Arc;
 
-use super::acyclic::Acyclic;
 use super::ranks::{joined_order, upper_arcs};
-use crate::fabric::{SwitchGraph, SwitchIndex};
+use super::room::Lane;
+use crate::fabric::{LinkChange, SwitchGraph, SwitchIndex};
 
 /// The tree: for each switch the arc to its parent, `u32::MAX` for a root.
 pub(super) fn parents(graph: &SwitchGraph) -> Arc<[u32]> {
@@ -36,11 +39,11 @@ const OTHER_ROOTS: u32 = 8;
 
 /// Grows a tree of all switches in the first of `lanes` that has room for one: the number of the lane, and the tree. `fits` adds the
 /// turns that a link brings to a lane, all or none; `parents` as for [`grow`].
-pub(super) fn find_room(
+pub(super) fn find_room<L: Clone>(
     graph: &SwitchGraph,
     parents: &[u32],
-    mut lanes: impl Iterator<Item = (u8, Acyclic)>,
-    fits: impl Fn(&mut Acyclic, &[(u32, u32)]) -> bool,
+    mut lanes: impl Iterator<Item = (u8, L)>,
+    fits: impl Fn(&mut L, &[(u32, u32)]) -> bool,
 ) -> Option<(u8, Arc<[u32]>)> {
     lanes.find_map(|(number, lane)| {
         let tree = roots(graph).find_map(|root| {
@@ -92,9 +95,89 @@ fn grow(
     Some(up.into())
 }
 
+/// The tree `parents` of the first graph for the second one, which lost links; `lane` takes the turns of links that join its parts.
+/// `None` where that has no room for a tree of all switches.
+pub(super) fn mend(
+    parents: &[u32],
+    (old, graph): (&SwitchGraph, &SwitchGraph),
+    links: &LinkChange,
+    lane: &mut Lane<'_>,
+) -> Option<Arc<[u32]>> {
+    let mut new_arc = vec![u32::MAX; old.all_arcs().len()];
+    (0..).zip(&links.old_arc).filter(|(_, old)| **old != u32::MAX).for_each(|(new, old)| {
+        new_arc[*old as usize] = new;
+    });
+    let left = parents.iter().map(|arc| new_arc.get(*arc as usize).copied().unwrap_or(u32::MAX)).collect();
+    let mut added = Vec::new();
+    let joined = join(graph, left, |turns| lane.take_all(turns, &mut added));
+    if joined.is_some() {
+        return joined;
+    }
+    lane.give_back(added);
+    let alone = std::iter::once((0, lane.clone()));
+    let fits = |lane: &mut Lane<'_>, turns: &[(u32, u32)]| lane.take_all(turns, &mut Vec::new());
+    let (_, tree) = find_room(graph, &self::parents(graph), alone, fits)?;
+    fits(lane, &turns(graph, &tree)).then_some(tree)
+}
+
+/// Joins the parts of a tree by any links that fit. `None` where some don't come together that the fabric joins.
+fn join(
+    graph: &SwitchGraph,
+    mut up: Vec<u32>,
+    mut fits: impl FnMut(&[(u32, u32)]) -> bool,
+) -> Option<Arc<[u32]>> {
+    let arcs = graph.all_arcs();
+    let top = |up: &[u32], mut s: SwitchIndex| {
+        while let Some(arc) = arcs.get(up[s as usize] as usize) {
+            s = arc.to;
+        }
+        s
+    };
+    let mut tops: Vec<SwitchIndex> = (0..up.len() as SwitchIndex).map(|s| top(&up, s)).collect();
+    let mut ends = ends(graph, &up);
+    let mut refused = false;
+    for s in 0..up.len() as SwitchIndex {
+        for (down, arc) in (graph.offsets()[s as usize]..).zip(graph.arcs(s)) {
+            let (upper, lower) = (tops[s as usize], tops[arc.to as usize]);
+            if upper == lower {
+                continue;
+            }
+            let Some(back) = back(graph, s, arc) else { continue };
+            let above = ends[s as usize].iter().flat_map(|(into, out)| [(*into, down), (back, *out)]);
+            let below = ends[arc.to as usize].iter().flat_map(|(into, out)| [(*into, back), (down, *out)]);
+            if !fits(&above.chain(below).collect::<Vec<_>>()) {
+                refused = true;
+                continue;
+            }
+            ends[s as usize].push((back, down));
+            ends[arc.to as usize].push((down, back));
+            tops.iter_mut().filter(|top| **top == lower).for_each(|top| *top = upper);
+            // What was above the lower end hangs below it now.
+            let (mut at, mut turned) = (arc.to, back);
+            while let Some(above) = arcs.get(std::mem::replace(&mut up[at as usize], turned) as usize) {
+                turned = self::back(graph, at, above)?;
+                at = above.to;
+            }
+        }
+    }
+    let apart = |s: SwitchIndex| graph.arcs(s).iter().any(|arc| tops[arc.to as usize] != tops[s as usize]);
+    (!refused || !(0..up.len() as SwitchIndex).any(apart)).then(|| up.into())
+}
+
 /// The turns of a tree: arcs in pairs, one after the other.
 pub(super) fn turns(graph: &SwitchGraph, parents: &[u32]) -> Vec<(u32, u32)> {
-    // For each switch its arcs on the tree, in and out.
+    let mut turns = Vec::new();
+    for ends in ends(graph, parents) {
+        for (number, (into, _)) in ends.iter().enumerate() {
+            let others = ends.iter().enumerate().filter(|(other, _)| *other != number);
+            turns.extend(others.map(|(_, (_, out))| (*into, *out)));
+        }
+    }
+    turns
+}
+
+/// For each switch its arcs on a tree, in and out.
+fn ends(graph: &SwitchGraph, parents: &[u32]) -> Vec<Vec<(u32, u32)>> {
     let mut ends: Vec<Vec<(u32, u32)>> = vec![Vec::new(); graph.switch_count()];
     for (s, arc) in (0..graph.switch_count() as SwitchIndex).zip(parents) {
         let Some(to) = graph.all_arcs().get(*arc as usize) else { continue };
@@ -102,12 +185,5 @@ pub(super) fn turns(graph: &SwitchGraph, parents: &[u32]) -> Vec<(u32, u32)> {
         ends[s as usize].push((back, *arc));
         ends[to.to as usize].push((*arc, back));
     }
-    let mut turns = Vec::new();
-    for ends in ends {
-        for (number, (into, _)) in ends.iter().enumerate() {
-            let others = ends.iter().enumerate().filter(|(other, _)| *other != number);
-            turns.extend(others.map(|(_, (_, out))| (*into, *out)));
-        }
-    }
-    turns
+    ends
 }

@@ -13,6 +13,8 @@ use rayon::prelude::*;
 
 use super::acyclic::Acyclic;
 use super::escape;
+use super::orphans::Cut;
+use super::room::Lane;
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::{LFT_BLOCK, LftMatrix, NO_PORT};
 
@@ -74,7 +76,10 @@ pub(super) const fn swapped(lane: u8, other: u8) -> u8 {
 pub(super) fn use_spare(graph: &SwitchGraph, lanes: &mut LftMatrix, used: u8, available: u8) -> u8 {
     let mut hosts = vec![0_u64; graph.switch_count()];
     graph.destinations().iter().filter(|d| d.host).for_each(|d| hosts[d.switch as usize] += 1);
-    let lids: Vec<u16> = graph.destinations().iter().filter(|d| d.host).flat_map(|d| d.lids()).collect();
+    let mut lids: Vec<u16> = graph.destinations().iter().filter(|d| d.host).flat_map(|d| d.lids()).collect();
+    // Two ports may hold one LID, whose paths are dealt once.
+    lids.sort_unstable();
+    lids.dedup();
     let mut paths = vec![0_u64; usize::from(used)];
     for (s, senders) in (0..).zip(&hosts).filter(|(_, senders)| **senders > 0) {
         let row = lanes.row(s);
@@ -100,6 +105,56 @@ pub(super) fn use_spare(graph: &SwitchGraph, lanes: &mut LftMatrix, used: u8, av
         });
     }
     dealt
+}
+
+/// The lanes on which paths take each dependency: one bit for each lane. The first has the turns `reserved` besides.
+pub(super) fn taken(
+    graph: &SwitchGraph,
+    lfts: &LftMatrix,
+    lanes: &LftMatrix,
+    reserved: &[(u32, u32)],
+) -> Vec<u16> {
+    let paths = Paths::new(graph, lfts);
+    let mut taken = paths.taken(lanes);
+    reserved.iter().for_each(|(into, out)| taken[paths.dependency(*into, *out)] |= 1);
+    taken
+}
+
+/// Gives lanes to paths that changed, by LID and the switches where they begin: each keeps its own while it closes no cycle there,
+/// else it takes the first where it closes none, so that few hosts have to learn another SL. The highest lane taken; `None`
+/// where some path has none.
+pub(super) fn place(
+    cut: &Cut<'_>,
+    lfts: &LftMatrix,
+    changed: &[(u16, Vec<SwitchIndex>)],
+    of_path: &mut LftMatrix,
+    lanes: &mut [Lane<'_>],
+) -> Option<u8> {
+    let arcs = cut.graph.all_arcs();
+    let (mut highest, mut pairs, mut added) = (0, Vec::new(), Vec::new());
+    for (lid, from) in changed {
+        let next = |s: SwitchIndex| cut.arc(s, lfts.row(s)[usize::from(*lid)]);
+        for s in from.iter().filter(|s| cut.hosts[**s as usize] > 0) {
+            pairs.clear();
+            let mut arc = next(*s);
+            while let Some(ends) = arcs.get(arc as usize) {
+                let on = next(ends.to);
+                pairs.extend((on != NONE).then_some((arc, on)));
+                arc = on;
+            }
+            added.clear();
+            let own = of_path.row(*s)[usize::from(*lid)];
+            let others = (0..lanes.len() as u8).filter(|lane| *lane != own);
+            let lane = std::iter::once(own)
+                .chain(others)
+                .find(|lane| lanes[usize::from(*lane)].take_all(&pairs, &mut added))?;
+            if lane != own {
+                of_path.row_mut(*s)[usize::from(*lid)] = lane;
+            }
+            highest = highest.max(lane);
+        }
+    }
+    Some(highest)
 }
 
 struct Paths<'a> {
@@ -229,6 +284,38 @@ impl<'a> Paths<'a> {
             sum.iter_mut().zip(part).for_each(|(a, b)| *a += b);
         }
         sum
+    }
+
+    /// One bit for each lane on which some path takes a dependency.
+    fn taken(&self, lanes: &LftMatrix) -> Vec<u16> {
+        let total = self.base[self.base.len() - 1] as usize;
+        let share = self.blocks().div_ceil(rayon::current_num_threads()).max(1);
+        let of_blocks = |blocks: &[usize]| {
+            let mut taken = vec![0_u16; total];
+            let mut scratch = Scratch::new(self.graph.switch_count());
+            for block in blocks {
+                self.for_each_tree(*block, &mut scratch, |lid, scratch| {
+                    for (s, set) in scratch.paths.iter_mut().enumerate() {
+                        *set = if self.hosts[s] > 0 { 1 << lanes.row(s as u32)[lid] } else { 0 };
+                    }
+                    for s in scratch.order.iter().rev() {
+                        let arc = scratch.next[*s as usize];
+                        let (to, set) = (self.to(arc) as usize, scratch.paths[*s as usize]);
+                        scratch.paths[to] |= set;
+                        if scratch.next[to] != NONE {
+                            taken[self.dependency(arc, scratch.next[to])] |= set as u16;
+                        }
+                    }
+                });
+            }
+            taken
+        };
+        let blocks: Vec<usize> = (0..self.blocks()).collect();
+        let join = |mut all: Vec<u16>, part: Vec<u16>| {
+            all.iter_mut().zip(part).for_each(|(a, b)| *a |= b);
+            all
+        };
+        blocks.par_chunks(share).map(of_blocks).reduce_with(join).unwrap_or_default()
     }
 
     /// The dependencies of a lane without a cycle.

@@ -56,6 +56,11 @@ impl<'a> Cut<'a> {
         self.by_port[s as usize][usize::from(self.lfts.row(s)[usize::from(lid)])]
     }
 
+    /// The arc behind a port, [`NONE`] where there is none.
+    pub(super) fn arc(&self, s: SwitchIndex, port: u8) -> u32 {
+        self.by_port[s as usize][usize::from(port)]
+    }
+
     /// Takes the packets of a host's switches off the links that their old ways to `lid` use, for all of `from`.
     pub(super) fn take_back(&self, lid: u16, from: &[SwitchIndex], load: &mut [u64]) {
         for start in from.iter().filter(|s| self.hosts[**s as usize] > 0) {

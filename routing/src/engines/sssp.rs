@@ -9,6 +9,8 @@
 //!   even so, a tree is grown in the last lane that has room when all paths have theirs, if one has, and that lane is the first then.
 //! - LMC: from each switch, the paths of the LIDs of one port share as few links and switches as shortest paths allow, LID after
 //!   LID.
+//! - After lost links: trees over one are mended with as few entries as minimal paths allow ([`regrow`]), and with `dfsssp` the paths
+//!   that changed keep their SL where they can ([`super::base`]).
 //! - Refuses: `dfsssp` when the links have fewer VLs than it needs (says how many).
 //! - VLs: `sssp` 1; `dfsssp` needs 1 on trees, few on random graphs, more on tori, and deals the paths of the fullest lanes
 //!   over those that are left.
@@ -19,8 +21,9 @@
 use super::apart::Siblings;
 use super::base::{Base, Kept};
 use super::escape;
-use super::layers::{layers, make_room, use_spare};
+use super::layers::{layers, make_room, place, taken, use_spare};
 use super::orphans::Cut;
+use super::room::{self, Taken};
 use super::targets::one_by_one;
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{Destination, LinkChange, SwitchGraph, SwitchIndex};
@@ -47,14 +50,14 @@ pub(super) fn from_nothing(
 ) -> Result<(Routes, Kept), RoutingError> {
     let mut routes = Routes::empty(Sssp.name(), graph);
     let load = route_all(graph, input, &mut routes.lfts);
-    Ok((routes, Kept { load }))
+    Ok((routes, Kept { load: vec![load], taken: None }))
 }
 
 /// The tables after lost links.
 pub(super) fn repair(base: &Base, graph: &SwitchGraph, links: &LinkChange) -> Option<Routes> {
     let mut routes = base.routes.clone();
     let cut = Cut::new((&base.graph, &base.routes.lfts), graph, links);
-    regrow(&cut, &base.input, &mut routes.lfts, &mut base.load(graph, links));
+    regrow(&cut, &base.input, &mut routes.lfts, &mut base.load(0, graph, links));
     Some(routes)
 }
 
@@ -68,24 +71,68 @@ impl RoutingEngine for DfSssp {
     }
 
     fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
-        let mut routes = Routes::empty(self.name(), graph);
-        route_all(graph, input, &mut routes.lfts);
-        let available = input.vls();
-        let parents = escape::parents(graph);
-        let (mut sl, mut needed) = layers(graph, &routes.lfts, &escape::turns(graph, &parents));
-        if needed <= available {
-            routes.spanning = Some(parents);
-        } else {
-            (sl, needed) = layers(graph, &routes.lfts, &[]);
-            if needed > available {
-                return Err(RoutingError::NotEnoughVls { engine: "dfsssp", needed, available });
-            }
-            routes.spanning = make_room(graph, &routes.lfts, (&mut sl, needed), &parents);
-        }
-        routes.vls = use_spare(graph, &mut sl, needed, available);
-        routes.sl = if routes.vls == 1 { PathSl::Default } else { PathSl::BySourceSwitch(sl) };
-        Ok(routes)
+        layered(graph, input).map(|(routes, _)| routes)
     }
+}
+
+/// Routes, and the load of hosts over each arc.
+fn layered(graph: &SwitchGraph, input: &RoutingInput) -> Result<(Routes, Vec<u64>), RoutingError> {
+    let mut routes = Routes::empty(DfSssp.name(), graph);
+    let load = route_all(graph, input, &mut routes.lfts);
+    let available = input.vls();
+    let parents = escape::parents(graph);
+    let (mut sl, mut needed) = layers(graph, &routes.lfts, &escape::turns(graph, &parents));
+    if needed <= available {
+        routes.spanning = Some(parents);
+    } else {
+        (sl, needed) = layers(graph, &routes.lfts, &[]);
+        if needed > available {
+            return Err(RoutingError::NotEnoughVls { engine: "dfsssp", needed, available });
+        }
+        routes.spanning = make_room(graph, &routes.lfts, (&mut sl, needed), &parents);
+    }
+    routes.vls = use_spare(graph, &mut sl, needed, available);
+    routes.sl = if routes.vls == 1 { PathSl::Default } else { PathSl::BySourceSwitch(sl) };
+    Ok((routes, load))
+}
+
+pub(super) fn layered_from_nothing(
+    graph: &SwitchGraph,
+    input: &RoutingInput,
+) -> Result<(Routes, Kept), RoutingError> {
+    let (routes, load) = layered(graph, input)?;
+    let turns = routes.spanning.as_ref().map(|tree| escape::turns(graph, tree)).unwrap_or_default();
+    let taken = taken(graph, &routes.lfts, &lanes_of(&routes), &turns);
+    let taken = Taken::new(graph, taken, routes.vls);
+    Ok((routes, Kept { load: vec![load], taken: Some(taken) }))
+}
+
+/// The lane of each path.
+fn lanes_of(routes: &Routes) -> LftMatrix {
+    match &routes.sl {
+        PathSl::BySourceSwitch(lanes) => lanes.clone(),
+        _ => LftMatrix::filled(routes.switches.len(), routes.lfts.stride() as u16 - 1, 0),
+    }
+}
+
+/// The tables of `dfsssp` after lost links. Paths that are what they were keep their lanes; the others keep theirs where they close no
+/// cycle there. `None` where some path has room on no lane, or none is left for the tree of all switches.
+pub(super) fn repair_layered(base: &Base, graph: &SwitchGraph, links: &LinkChange) -> Option<Routes> {
+    let mut routes = base.routes.clone();
+    let cut = Cut::new((&base.graph, &base.routes.lfts), graph, links);
+    let changed = regrow(&cut, &base.input, &mut routes.lfts, &mut base.load(0, graph, links));
+    let room = room::Lanes::new(base.kept.taken.as_ref()?, (&base.graph, graph), links);
+    let mut lanes: Vec<_> = (0..base.input.vls()).map(|number| room.lane(number)).collect();
+    if let Some(parents) = &base.routes.spanning {
+        routes.spanning = Some(escape::mend(parents, (&base.graph, graph), links, lanes.first_mut()?)?);
+    }
+    let mut of_path = lanes_of(&routes);
+    let last = place(&cut, &routes.lfts, &changed, &mut of_path, &mut lanes)?;
+    routes.vls = routes.vls.max(last + 1);
+    if routes.vls > 1 {
+        routes.sl = PathSl::BySourceSwitch(of_path);
+    }
+    Some(routes)
 }
 
 /// Fills the tables; the routes of hosts over each arc.

@@ -1,5 +1,6 @@
 //! Routes by the first engine of the chain that takes the fabric, and what the verifier says of them: by difference from
-//! the last plan where only links between switches changed, with the same result.
+//! the last plan where only links between switches changed: with the result that routing from nothing has, or with the fewest
+//! entries moved (`routing::engines::Standing`).
 
 use std::sync::Arc;
 

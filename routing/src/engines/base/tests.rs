@@ -9,7 +9,7 @@ use crate::multicast::{self as trees, Member};
 use crate::routes::LftMatrix;
 use crate::verify::{self, Options, Report, multicast};
 
-const ENGINES: [&str; 1] = ["sssp"];
+const ENGINES: [&str; 2] = ["sssp", "dfsssp"];
 
 fn fabrics(random: &mut Pcg64Mcg) -> Vec<(String, Fabric)> {
     let named = |name: &str, fabric| (name.to_owned(), fabric);
@@ -76,6 +76,38 @@ fn must_move(graph: &SwitchGraph, lfts: &LftMatrix) -> usize {
     count
 }
 
+/// Paths from switches with hosts that changed, and of these the ones whose SL did; no other path's may.
+fn moved_sls(before: (&Base, &Routes), after: (&SwitchGraph, &Routes)) -> (usize, usize) {
+    let graph = after.0;
+    let path = |graph: &SwitchGraph, routes: &Routes, from: u32, lid: u16| {
+        let mut path = vec![from];
+        let exit = |s: u32| routes.lfts.row(s)[usize::from(lid)];
+        let mut at = from;
+        while let Some(arc) = graph.arcs(at).iter().find(|arc| arc.out_port == exit(at)) {
+            path.extend([u32::from(arc.out_port), arc.to]);
+            at = arc.to;
+        }
+        path
+    };
+    let mut count = (0, 0);
+    let senders: std::collections::BTreeSet<u32> =
+        graph.destinations().iter().filter(|d| d.host).map(|d| d.switch).collect();
+    for lid in graph.destinations().iter().flat_map(|d| d.lids()) {
+        for s in &senders {
+            let stays = path(&before.0.graph, before.1, *s, lid) == path(graph, after.1, *s, lid);
+            let number = mad::types::Lid::new(lid).unwrap();
+            let sl = before.1.path_sl(*s, number) == after.1.path_sl(*s, number);
+            assert!(sl || !stays, "the path from {s} to {lid} is what it was");
+            count = add(count, (usize::from(!stays), usize::from(!sl)));
+        }
+    }
+    count
+}
+
+const fn add(a: (usize, usize), b: (usize, usize)) -> (usize, usize) {
+    (a.0 + b.0, a.1 + b.1)
+}
+
 struct Step {
     routes: Routes,
     standing: Option<Standing>,
@@ -104,8 +136,8 @@ fn check(engine: &str, graph: &SwitchGraph, routes: &Routes, input: &RoutingInpu
     assert!(engine == "sssp" || report.is_right(), "{name}: {report}");
     assert!(engine == "nue" || report.hops.detours == 0, "{name}: {report}");
     assert!(report.vls <= usize::from(routes.vls) && routes.vls <= input.data_vls, "{name}: {report}");
-    let in_one_piece = report.unconnected == 0;
-    if engine != "sssp" && in_one_piece {
+    // Where no lane had room for a tree of all switches, none was promised.
+    if routes.spanning.is_some() && report.unconnected == 0 {
         let of_hosts = graph.destinations().iter().filter(|d| d.host);
         let members: Vec<Member> =
             of_hosts.map(|d| Member { switch: d.switch, port: d.port, receives: true }).collect();
@@ -116,7 +148,6 @@ fn check(engine: &str, graph: &SwitchGraph, routes: &Routes, input: &RoutingInpu
         assert!(planned.loops.is_empty() && tree.is_right(), "{name}: {tree}");
         // The tree that room is kept for, by itself.
         let planner = trees::Planner::new(graph).with_spanning(routes.spanning.clone());
-        assert!(routes.spanning.is_some(), "{name}");
         let mut tables = trees::MulticastTables::new(graph.switch_count());
         tables.set_tree(mlid, &planner.escape_tree(&groups[0].members).unwrap());
         let tree = multicast::check(graph, &tables, &groups, routes);
@@ -130,15 +161,17 @@ fn check(engine: &str, graph: &SwitchGraph, routes: &Routes, input: &RoutingInpu
 #[test]
 fn b24_tables_depend_on_the_base_and_on_what_is_lost_only() {
     let mut random = random();
-    let (mut repaired, mut from_nothing) = (0, 0);
+    let mut counts = [(0, 0); ENGINES.len()];
+    let mut sums = [(0, 0); ENGINES.len()];
+    let mut sls = (0, 0);
     for (name, whole) in fabrics(&mut random) {
-        for engine in ENGINES {
+        for ((engine, (repaired, from_nothing)), sum) in ENGINES.into_iter().zip(&mut counts).zip(&mut sums) {
             for vls in [2, 8] {
                 let input = RoutingInput { data_vls: vls, ..RoutingInput::default() };
                 let graph = without(&whole, &[]);
                 let Some(first) = go(engine, &graph, &input, None) else { continue };
                 assert!(first.routes == by_name(engine).unwrap().route(&graph, &input).unwrap());
-                let base = base_of(first.standing.as_ref());
+                let mut base = Arc::clone(base_of(first.standing.as_ref()));
                 let links = between_switches(&whole);
                 let lost: Vec<Link> = links.sample(&mut random, 4.min(links.len())).copied().collect();
                 let mut standing = first.standing.clone();
@@ -149,27 +182,39 @@ fn b24_tables_depend_on_the_base_and_on_what_is_lost_only() {
                     let graph = without(&whole, gone);
                     let Some(step) = go(engine, &graph, &input, standing.as_ref()) else { break };
                     check(engine, &graph, &step.routes, &input, &name);
-                    if !Arc::ptr_eq(base, base_of(step.standing.as_ref())) {
-                        from_nothing += 1;
+                    if !Arc::ptr_eq(&base, base_of(step.standing.as_ref())) {
+                        *from_nothing += 1;
                         assert!(step.routes == by_name(engine).unwrap().route(&graph, &input).unwrap());
+                        base = Arc::clone(base_of(step.standing.as_ref()));
+                        seen.clear();
                         standing = step.standing;
                         continue;
                     }
-                    repaired += 1;
-                    let ours = moved(&first.routes.lfts, &step.routes.lfts);
+                    *repaired += 1;
+                    assert_eq!(
+                        step.routes.spanning.is_some(),
+                        base.routes.spanning.is_some(),
+                        "{engine} on {name}"
+                    );
+                    let ours = moved(&base.routes.lfts, &step.routes.lfts);
                     if let Ok(fresh) = by_name(engine).unwrap().route(&graph, &input) {
-                        let all = moved(&first.routes.lfts, &fresh.lfts);
-                        assert!(ours <= all, "{engine} on {name}: {ours} entries moved, from nothing {all}");
+                        let all = moved(&base.routes.lfts, &fresh.lfts);
+                        // Few destinations of `nue` keep their trees where thin fabrics lose much.
+                        let most = if engine == "nue" { all + all / 4 } else { all };
+                        assert!(ours <= most, "{engine} on {name}: {ours} entries moved, from nothing {all}");
+                        *sum = add(*sum, (ours, all));
                     }
                     if engine != "nue" {
-                        assert_eq!(ours, must_move(&graph, &first.routes.lfts), "{engine} on {name}");
+                        assert_eq!(ours, must_move(&graph, &base.routes.lfts), "{engine} on {name}");
+                    }
+                    if engine == "dfsssp" {
+                        sls = add(sls, moved_sls((&base, &base.routes), (&graph, &step.routes)));
                     }
                     seen.push((gone.to_vec(), step.routes));
                     standing = step.standing;
                 }
                 // The same fabrics in any order, all from the base.
                 seen.shuffle(&mut random);
-                let mut standing = first.standing.clone();
                 for (gone, routes) in seen {
                     let step = go(engine, &without(&whole, &gone), &input, standing.as_ref()).unwrap();
                     assert!(step.routes == routes, "{engine} on {name}: another order, other tables");
@@ -180,8 +225,14 @@ fn b24_tables_depend_on_the_base_and_on_what_is_lost_only() {
             }
         }
     }
-    println!("{repaired} fabrics repaired, {from_nothing} from nothing");
-    assert!(repaired > 20 * from_nothing, "{repaired} repaired, {from_nothing} from nothing");
+    println!(
+        "{:?} repaired and from nothing; {sls:?} paths changed, and their SLs",
+        ENGINES.iter().zip(&counts).collect::<Vec<_>>()
+    );
+    println!("{sums:?} entries moved, and from nothing");
+    assert!(sums.iter().all(|(ours, all)| 2 * ours < *all), "{sums:?}");
+    assert!(counts.iter().all(|(repaired, from_nothing)| *repaired > 4 * from_nothing));
+    assert!(4 * sls.1 < sls.0, "{sls:?}: hosts keep SLs");
 }
 
 /// What the base does not know is computed from nothing, and is the next base.

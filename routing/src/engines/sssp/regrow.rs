@@ -17,8 +17,15 @@ use crate::engines::targets::one_by_one;
 use crate::fabric::SwitchIndex;
 use crate::routes::LftMatrix;
 
-/// Mends `lfts`, the tables from before; `load` by the arcs of the graph that is left.
-pub(super) fn regrow(cut: &Cut<'_>, input: &RoutingInput, lfts: &mut LftMatrix, load: &mut [u64]) {
+/// Mends `lfts`, the tables from before; `load` by the arcs of the graph that is left. The LIDs over a lost link, each with the
+/// switches whose ways to it are others now.
+pub(super) fn regrow(
+    cut: &Cut<'_>,
+    input: &RoutingInput,
+    lfts: &mut LftMatrix,
+    load: &mut [u64],
+) -> Vec<(u16, Vec<SwitchIndex>)> {
+    let mut changed = Vec::new();
     let mut tree = Tree::new(cut);
     let mut siblings = Siblings::new(cut.graph);
     let mut hops = vec![NONE; cut.graph.switch_count()];
@@ -47,8 +54,10 @@ pub(super) fn regrow(cut: &Cut<'_>, input: &RoutingInput, lfts: &mut LftMatrix, 
                 siblings.push(&tree.next);
             }
             tree.entries().for_each(|(s, port)| lfts.row_mut(s)[usize::from(lid)] = port);
+            changed.push((lid, tree.orphans.clone()));
         }
     }
+    changed
 }
 
 /// Joins the orphans of a tree, nearest first; `hops` is [`NONE`] everywhere before and after.
