@@ -139,6 +139,27 @@ pub enum SlToVl {
 }
 
 impl SlToVl {
+    /// For engines with room for multicast on each of `vls` lanes: SL = VL, and the SLs above take the first lane.
+    pub fn below(vls: u8) -> Self {
+        Self::Uniform(std::array::from_fn(|sl| if sl < usize::from(vls) && sl < 15 { sl as u8 } else { 0 }))
+    }
+
+    /// For engines with room for multicast on the first of `vls` lanes: the others have the last SLs, from 15 down ([`sl_of_lane`]), so
+    /// that those between, which groups may have, are left for the first lane.
+    pub fn first_for_most(vls: u8) -> Self {
+        Self::Uniform(std::array::from_fn(|sl| {
+            (0..vls.min(15)).find(|vl| sl_of_lane(*vl) == sl as u8).unwrap_or(0)
+        }))
+    }
+
+    /// Whether packets of the SLs of a set take the same VLs by both.
+    pub(crate) fn agrees_on(&self, other: &Self, sls: u16) -> bool {
+        let everywhere = |map: &Self| !matches!(map, Self::PerSwitch(_));
+        let same = |sl: usize| self.vl(0, 0, (0, 0), sl) == other.vl(0, 0, (0, 0), sl);
+        self == other
+            || everywhere(self) && everywhere(other) && (0..16).filter(|sl| sls >> sl & 1 == 1).all(same)
+    }
+
     /// The VL of packets of `sl` (0 to 15) that come in by the first and go out by the second of two ports of a switch with
     /// `num_ports` ports; 15 where there is no table.
     pub fn vl(&self, switch: SwitchIndex, num_ports: u8, (input, output): (u8, u8), sl: usize) -> u8 {
@@ -151,6 +172,16 @@ impl SlToVl {
             }
         }
     }
+}
+
+/// The SL of paths on a lane by [`SlToVl::first_for_most`].
+pub fn sl_of_lane(vl: u8) -> u8 {
+    (16 - vl) % 16
+}
+
+/// The lane of paths with an SL, the other way round.
+pub(crate) fn lane_of_sl(sl: u8) -> u8 {
+    sl_of_lane(sl)
 }
 
 /// The result of a routing engine.

@@ -2,13 +2,15 @@
 //!
 //! - Input: any graph.
 //! - Guarantees: minimal hop counts; no credit loop: each pair of switches (both directions) belongs to the first virtual
-//!   lane on which its paths close no cycle of channels. SL = VL by (source switch, LID). Parallel cables count as one
+//!   lane on which its paths close no cycle of channels. The SL goes by (source switch, LID): 0 is VL 0, 15 VL 1, 14 VL 2 and so
+//!   on. Parallel cables count as one
 //!   channel and share the LIDs.
 //! - LMC: the LIDs of one port take different neighbours where several are on shortest paths, and then different cables; when
 //!   that needs more VLs than there are, different cables only.
 //! - Refuses: when the links have fewer VLs than it needs (says how many).
 //! - Multicast: the first lane keeps room for a tree of all switches ([`super::escape`]); where the VLs do not suffice even so,
 //!   a tree is grown in the last lane that has room when all pairs have theirs, if one has, and that lane is the first then.
+//!   SLs that no path has take the first lane; groups of one that paths have, other than 0, take their chance.
 //! - VLs: 1 on trees, few elsewhere. The paths are first spread over equal neighbours, by both ends; if that needs more VLs than there are,
 //!   all take the neighbour behind the first port, which on regular cabling keeps to dimensions and needs fewer.
 //! - Cost: pairs of switches · hops, each with a short repair of a topological order ([`super::acyclic`]) in place of a new
@@ -26,7 +28,7 @@ use super::layers::swapped;
 use super::targets::Targets;
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
-use crate::routes::{LftMatrix, PathSl, Routes};
+use crate::routes::{LftMatrix, PathSl, Routes, SlToVl, sl_of_lane};
 
 /// The engine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,7 +58,12 @@ impl RoutingEngine for Lash {
                         [] => layers.make_room(graph, &paths, &parents),
                         _ => Some(Arc::clone(&parents)),
                     };
-                    return Ok(Routes { spanning, ..tables(graph, &targets, &paths, &layers) });
+                    let mut routes = tables(graph, &targets, &paths, &layers);
+                    routes.spanning = spanning;
+                    if routes.vls > 1 {
+                        routes.sl_to_vl = SlToVl::first_for_most(available);
+                    }
+                    return Ok(routes);
                 }
             }
         }
@@ -279,7 +286,7 @@ fn tables(graph: &SwitchGraph, targets: &Targets, paths: &Paths, layers: &Layers
                         let cables = &cables[(channel - paths.offsets[s as usize]) as usize];
                         cables[(end.rank as usize + offset) % cables.len()]
                     });
-                    sls[usize::from(lid)] = layers.of_pair[paths.cell(way, target, s)];
+                    sls[usize::from(lid)] = sl_of_lane(layers.of_pair[paths.cell(way, target, s)]);
                 }
             }
         }

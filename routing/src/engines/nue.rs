@@ -25,7 +25,7 @@ use super::ranks::{joined_order, upper_arcs};
 use super::targets::one_by_one;
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{Destination, SwitchGraph, SwitchIndex};
-use crate::routes::{LftMatrix, NO_PORT, PathSl, Routes};
+use crate::routes::{LftMatrix, NO_PORT, PathSl, Routes, SlToVl};
 
 /// The engine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,6 +54,7 @@ impl RoutingEngine for Nue {
         routes.spanning = Some(network.parent.clone().into());
         if vls > 1 {
             routes.sl = PathSl::ByDestination(sl);
+            routes.sl_to_vl = SlToVl::below(input.vls());
         }
         Ok(routes)
     }

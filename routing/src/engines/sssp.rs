@@ -3,20 +3,24 @@
 //!
 //! - Input: any graph.
 //! - Guarantees: minimal hop counts; among shortest paths the one with the least load so far, load being the routes of
-//!   hosts. `sssp` is not free of credit loops. `dfsssp` is: paths that close a cycle of channels move to another VL, SL =
-//!   VL by (source switch, LID), see [`super::layers`].
+//!   hosts. `sssp` is not free of credit loops. `dfsssp` is: paths that close a cycle of channels move to another VL by
+//!   (source switch, LID), see [`super::layers`]; SL 0 is VL 0, SL 15 VL 1, SL 14 VL 2 and so on ([`SlToVl::first_for_most`]).
 //! - Multicast: the first lane of `dfsssp` keeps room for a tree of all switches ([`super::escape`]); where the VLs do not suffice
 //!   even so, a tree is grown in the last lane that has room when all paths have theirs, if one has, and that lane is the first then.
+//!   So do the lanes that its paths are dealt to. SLs that no path has take the first lane; groups of the lowest of the others may find
+//!   no room.
 //! - LMC: from each switch, the paths of the LIDs of one port share as few links and switches as shortest paths allow, LID after
 //!   LID.
 //! - After lost links: trees over one are mended with as few entries as minimal paths allow ([`regrow`]), and with `dfsssp` the paths
 //!   that changed keep their SL where they can ([`super::base`]).
 //! - Refuses: `dfsssp` when the links have fewer VLs than it needs (says how many).
 //! - VLs: `sssp` 1; `dfsssp` needs 1 on trees, few on random graphs, more on tori, and deals the paths of the fullest lanes
-//!   over those that are left.
+//!   over those that are left, up to eight.
 //! - Cost: `sssp` twice LIDs · links, one LID after the other; `dfsssp` adds some passes of LIDs · switches. Memory: the tables,
 //!   and for `dfsssp` an SL table of the same size.
 //! - Source: Hoefler, Schneider, Lumsdaine (HotI 2009); Domke, Hoefler, Nagel (IPDPS 2011).
+
+use rayon::prelude::*;
 
 use super::apart::Siblings;
 use super::base::{Base, Kept};
@@ -27,7 +31,7 @@ use super::room::{self, Taken};
 use super::targets::one_by_one;
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{Destination, LinkChange, SwitchGraph, SwitchIndex};
-use crate::routes::{LftMatrix, PathSl, Routes};
+use crate::routes::{LftMatrix, PathSl, Routes, SlToVl, lane_of_sl, sl_of_lane};
 use regrow::regrow;
 
 /// The engine `sssp`.
@@ -61,6 +65,9 @@ pub(super) fn repair(base: &Base, graph: &SwitchGraph, links: &LinkChange) -> Op
     Some(routes)
 }
 
+/// Lanes that paths are dealt over where fewer are enough: more of them would leave few SLs for groups.
+const MOST_DEALT: u8 = 8;
+
 /// The engine `dfsssp`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DfSssp;
@@ -91,9 +98,17 @@ fn layered(graph: &SwitchGraph, input: &RoutingInput) -> Result<(Routes, Vec<u64
         }
         routes.spanning = make_room(graph, &routes.lfts, (&mut sl, needed), &parents);
     }
-    routes.vls = use_spare(graph, &mut sl, needed, available);
-    routes.sl = if routes.vls == 1 { PathSl::Default } else { PathSl::BySourceSwitch(sl) };
+    routes.vls = use_spare(graph, &mut sl, needed, available.min(MOST_DEALT));
+    give_lanes(&mut routes, sl, available);
     Ok((routes, load))
+}
+
+/// Sets the service levels by which paths take these lanes of those that links have.
+fn give_lanes(routes: &mut Routes, mut lanes: LftMatrix, available: u8) {
+    if routes.vls > 1 {
+        lanes.par_rows_mut().for_each(|row| row.iter_mut().for_each(|lane| *lane = sl_of_lane(*lane)));
+        (routes.sl, routes.sl_to_vl) = (PathSl::BySourceSwitch(lanes), SlToVl::first_for_most(available));
+    }
 }
 
 pub(super) fn layered_from_nothing(
@@ -110,7 +125,11 @@ pub(super) fn layered_from_nothing(
 /// The lane of each path.
 fn lanes_of(routes: &Routes) -> LftMatrix {
     match &routes.sl {
-        PathSl::BySourceSwitch(lanes) => lanes.clone(),
+        PathSl::BySourceSwitch(levels) => {
+            let mut lanes = levels.clone();
+            lanes.par_rows_mut().for_each(|row| row.iter_mut().for_each(|level| *level = lane_of_sl(*level)));
+            lanes
+        }
         _ => LftMatrix::filled(routes.switches.len(), routes.lfts.stride() as u16 - 1, 0),
     }
 }
@@ -129,9 +148,7 @@ pub(super) fn repair_layered(base: &Base, graph: &SwitchGraph, links: &LinkChang
     let mut of_path = lanes_of(&routes);
     let last = place(&cut, &routes.lfts, &changed, &mut of_path, &mut lanes)?;
     routes.vls = routes.vls.max(last + 1);
-    if routes.vls > 1 {
-        routes.sl = PathSl::BySourceSwitch(of_path);
-    }
+    give_lanes(&mut routes, of_path, base.input.vls());
     Some(routes)
 }
 

@@ -52,7 +52,7 @@ impl<'a> Lanes<'a> {
     pub(super) fn either(network: &Network<'_>, new: &'a Routes, old: &'a Routes) -> Self {
         let sls = used_sls(&new.sl) | used_sls(&old.sl);
         let lanes = Self::with_sls(network, new, 0, sls);
-        if new.sl_to_vl == old.sl_to_vl {
+        if new.sl_to_vl.agrees_on(&old.sl_to_vl, sls) {
             return lanes;
         }
         let vls = lanes.vls.max(usize::from(top_vl(&old.sl_to_vl, sls)) + 1);

@@ -230,3 +230,51 @@ fn ordered_trees_keep_the_order() {
     }
     assert!(trees > 50, "{trees}");
 }
+
+/// The SLs that paths between hosts have, as a set.
+fn sls_of_paths(graph: &SwitchGraph, routes: &Routes) -> u16 {
+    let hosts = || graph.destinations().iter().filter(|d| d.host);
+    let pairs = hosts().flat_map(|from| hosts().map(move |to| (from.switch, to)));
+    pairs
+        .flat_map(|(from, to)| to.lids().map(move |lid| (from, lid)))
+        .fold(0, |set, (from, lid)| set | 1 << routes.path_sl(from, mad::types::Lid::new(lid).unwrap()))
+}
+
+/// A group of all hosts of each SL in turn, and of those that no path has all at once: these have trees, and are not few.
+#[test]
+fn groups_of_service_levels_that_no_path_has_have_trees() {
+    let tori = [vec![4, 4], vec![5, 6], vec![3, 4, 3], vec![7, 7]];
+    let fabrics = tori.iter().map(|dims| (format!("torus {dims:?}"), testing::torus(dims, 1, 0)));
+    let (mut free, mut named) = (0, 0);
+    for (name, fabric) in fabrics.chain(random_fabrics()).collect::<Vec<_>>() {
+        let graph = SwitchGraph::new(&fabric);
+        for (engine, vls) in [("dfsssp", 8), ("dfsssp", 15), ("lash", 8), ("nue", 4), ("nue", 15)] {
+            let input = RoutingInput { data_vls: vls, ..RoutingInput::default() };
+            let Ok(routes) = by_name(engine).unwrap().route(&graph, &input) else { continue };
+            if routes.vls == 1 {
+                continue;
+            }
+            let name = format!("{engine} with {vls} VLs on {name}");
+            let of_paths = sls_of_paths(&graph, &routes);
+            let whole = groups(&graph, &mut Pcg64Mcg::new(1)).swap_remove(0);
+            let group = |sl: u8| Group {
+                mlid: MulticastLid::new(0xc000 + u16::from(sl)).unwrap(),
+                sl,
+                members: whole.members.clone(),
+            };
+            let right = |groups: &[Group]| {
+                let planned = plan(&graph, groups, &routes, None);
+                let report = multicast::check(&graph, &planned.tables, groups, &routes);
+                assert_eq!(report.credit_loop.is_some(), !planned.loops.is_empty(), "{name}: {report}");
+                report.is_right()
+            };
+            let (used, unused): (Vec<u8>, Vec<u8>) = (0..16).partition(|sl| of_paths >> sl & 1 == 1);
+            named += used.iter().filter(|sl| !right(&[group(**sl)])).count();
+            assert!(right(&[group(0)]), "{name}");
+            assert!(right(&unused.iter().map(|sl| group(*sl)).collect::<Vec<_>>()), "{name}: {unused:?}");
+            free += usize::from((1..8).all(|sl| unused.contains(&sl)));
+        }
+    }
+    // Eight lanes leave the first eight SLs to groups, but for `nue`, which has room on every lane.
+    assert!(free > 15 && named > 0, "{free} with SLs for groups, {named} of an SL of paths without a tree");
+}
