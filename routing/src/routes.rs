@@ -202,9 +202,10 @@ pub struct Routes {
     /// For engines that claim paths which go up first and down after that: the place of each switch in the order that says
     /// which end of a link is the upper one, the uppermost 0. It is a claim for the verifier to test.
     pub order: Option<Arc<[u32]>>,
-    /// Where the engine keeps room for one: a tree of all switches along which multicast of SL 0 closes no credit loop with these
-    /// tables. For each switch the number of its arc to its parent, `u32::MAX` for a root.
-    pub spanning: Option<Arc<[u32]>>,
+    /// Where the engine keeps room for it: a tree of all switches along which multicast of SL 0 closes no credit loop with these
+    /// tables. For each switch the number of its arc to its parent, `u32::MAX` for a root. Where other SLs have others, all of them: that
+    /// of SL s is number s modulo how many there are. Empty where no room is kept.
+    pub spanning: Vec<Arc<[u32]>>,
 }
 
 impl Routes {

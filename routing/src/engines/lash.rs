@@ -59,7 +59,7 @@ impl RoutingEngine for Lash {
                         _ => Some(Arc::clone(&parents)),
                     };
                     let mut routes = tables(graph, &targets, &paths, &layers);
-                    routes.spanning = spanning;
+                    routes.spanning = spanning.into_iter().collect();
                     if routes.vls > 1 {
                         routes.sl_to_vl = SlToVl::first_for_most(available);
                     }

@@ -51,7 +51,7 @@ impl RoutingEngine for Nue {
             d.lids().for_each(|lid| sl[usize::from(lid)] = lane_of(d.switch, vls));
         }
         routes.vls = vls;
-        routes.spanning = Some(network.parent.clone().into());
+        routes.spanning = vec![network.parent.clone().into()];
         if vls > 1 {
             routes.sl = PathSl::ByDestination(sl);
             routes.sl_to_vl = SlToVl::below(input.vls());

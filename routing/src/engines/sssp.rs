@@ -90,13 +90,13 @@ fn layered(graph: &SwitchGraph, input: &RoutingInput) -> Result<(Routes, Vec<u64
     let parents = escape::parents(graph);
     let (mut sl, mut needed) = layers(graph, &routes.lfts, &escape::turns(graph, &parents));
     if needed <= available {
-        routes.spanning = Some(parents);
+        routes.spanning = vec![parents];
     } else {
         (sl, needed) = layers(graph, &routes.lfts, &[]);
         if needed > available {
             return Err(RoutingError::NotEnoughVls { engine: "dfsssp", needed, available });
         }
-        routes.spanning = make_room(graph, &routes.lfts, (&mut sl, needed), &parents);
+        routes.spanning = make_room(graph, &routes.lfts, (&mut sl, needed), &parents).into_iter().collect();
     }
     routes.vls = use_spare(graph, &mut sl, needed, available.min(MOST_DEALT));
     give_lanes(&mut routes, sl, available);
@@ -116,7 +116,7 @@ pub(super) fn layered_from_nothing(
     input: &RoutingInput,
 ) -> Result<(Routes, Kept), RoutingError> {
     let (routes, load) = layered(graph, input)?;
-    let turns = routes.spanning.as_ref().map(|tree| escape::turns(graph, tree)).unwrap_or_default();
+    let turns = routes.spanning.first().map(|tree| escape::turns(graph, tree)).unwrap_or_default();
     let taken = taken(graph, &routes.lfts, &lanes_of(&routes), &turns);
     let taken = Taken::new(graph, taken, routes.vls);
     Ok((routes, Kept { load: vec![load], taken: Some(taken) }))
@@ -142,8 +142,8 @@ pub(super) fn repair_layered(base: &Base, graph: &SwitchGraph, links: &LinkChang
     let changed = regrow(&cut, &base.input, &mut routes.lfts, &mut base.load(0, graph, links));
     let room = room::Lanes::new(base.kept.taken.as_ref()?, (&base.graph, graph), links);
     let mut lanes: Vec<_> = (0..base.input.vls()).map(|number| room.lane(number)).collect();
-    if let Some(parents) = &base.routes.spanning {
-        routes.spanning = Some(escape::mend(parents, (&base.graph, graph), links, lanes.first_mut()?)?);
+    if let Some(parents) = base.routes.spanning.first() {
+        routes.spanning = vec![escape::mend(parents, (&base.graph, graph), links, lanes.first_mut()?)?];
     }
     let mut of_path = lanes_of(&routes);
     let last = place(&cut, &routes.lfts, &changed, &mut of_path, &mut lanes)?;

@@ -11,8 +11,13 @@
 //!   when something fails, as long as the coordinates stay (seeds with datelines see to that). With 8 VLs, SL bit 3
 //!   is a second level of service: VL bit 2 between switches, VL 1 towards hosts.
 //! - The LIDs of a port take parallel cables in turn, and between opposite places of an even ring the upper half of them goes
-//!   the other way round. More ways there are not: each dimension has to be finished before the next, since a second order
-//!   on the same VLs closes credit loops, and all SL bits that could tell lanes apart mark datelines and the level of service.
+//!   the other way round. Elsewhere one way round is shorter, on an odd ring always, so that paths of equal length differ in the order
+//!   of dimensions only, and a second order on the same VLs closes a credit loop: east, south (x before y), west (y before x), north (x
+//!   before y), and east again (y before x) go round any rectangle of two hops or more each way. VL bit 1 marks the first hop after a
+//!   turn alone, as a switch knows entry, exit and SL of a packet, not its VL; behind that hop the two orders meet again. An SL bit would
+//!   keep them apart, but on three dimensions all mark datelines and the level of service; on two bit 2 is free, and not used so.
+//! - Multicast: room for a tree of each SL (see [`comb`]); where a switch is missing on its way, for one that goes round it, if
+//!   there is one.
 //! - Refuses: other fabrics (says which switch does not fit), rings broken into several pieces, failed switches around which
 //!   no way is left or which leave a credit loop (that is proved; opensm's rule is: one, or several adjacent in the last
 //!   dimension): `nue` routes these.
@@ -59,7 +64,7 @@ impl RoutingEngine for TorusTwoQos {
             return Err(RoutingError::NotEnoughVls { engine: NAME, needed, available });
         }
         let vls = VlBits::of(available, needed);
-        escape::check(graph, &torus, vls).map_err(unsuitable)?;
+        let around = escape::check(graph, &torus, vls).map_err(unsuitable)?;
         let targets = Targets::new(graph, input);
         let order = input.torus.as_ref().map_or(&[][..], |config| &config.port_order);
         let ends: Vec<Vec<(usize, Target)>> =
@@ -73,7 +78,9 @@ impl RoutingEngine for TorusTwoQos {
             }
         });
         routes.vls = needed;
-        routes.spanning = comb(graph, &torus);
+        let combs =
+            (0..1 << torus.dimensions()).map(|sl| comb(graph, &torus, sl)).collect::<Option<Vec<_>>>();
+        routes.spanning = combs.or_else(|| escape::trees(graph, &torus, vls, around?)).unwrap_or_default();
         if needed > 1 {
             routes.sl = PathSl::BySourceSwitch(sl);
             let tables = (0..graph.switch_count() as u32).map(|s| lanes(&torus, graph, s, vls)).collect();
@@ -146,11 +153,13 @@ fn fill(
     }
 }
 
-/// A tree for multicast: from everywhere to the middle place, dimension by dimension. Packets of SL 0 that come out again turn against
+/// A tree for multicast of an SL: from everywhere to the middle place, dimension by dimension. Packets that come out again turn against
 /// the order of dimensions, but only in the planes of the middle and away from these; unicast never turns so, and no packet on
-/// these VLs comes back to a plane that it left, so no circle closes. `None` where a switch is missing on the way.
-fn comb(graph: &SwitchGraph, torus: &Torus) -> Option<std::sync::Arc<[u32]>> {
-    let parent = |s: SwitchIndex| match torus.inward(s) {
+/// these VLs comes back to a plane that it left, so no circle closes. The planes are the same for all SLs. In a ring whose dateline the SL
+/// crosses the break is not there but just before the middle: a path over the dateline takes at most half of the links, none of them
+/// that one. `None` where a switch is missing on the way.
+fn comb(graph: &SwitchGraph, torus: &Torus, sl: u8) -> Option<std::sync::Arc<[u32]>> {
+    let parent = |s: SwitchIndex| match torus.inward(s, sl) {
         Some((axis, forward)) => {
             let cable = *torus.cables(s, axis, forward).first()?;
             let place = graph.arcs(s).iter().position(|arc| arc.out_port == cable)?;

@@ -252,7 +252,7 @@ mod tests {
             let read = read("r", &write(&graph, &routes), &graph).unwrap();
             assert!(read.warnings.is_empty());
             // Room for multicast is a planner's matter, not the tables'.
-            assert_eq!(read.routes, Routes { spanning: None, ..routes }, "{engine}");
+            assert_eq!(read.routes, Routes { spanning: Vec::new(), ..routes }, "{engine}");
         }
     }
 

@@ -53,7 +53,7 @@ pub fn plan(graph: &SwitchGraph, groups: &[Group], routes: &Routes, proof: Optio
     }
     let mut each = planned.clone();
     for group in &left {
-        let trees = planner.trees(group.mlid, &group.members);
+        let trees = planner.trees(group.mlid, &group.members, group.sl);
         each.choose(group, trees, &mut judge);
     }
     if each.loops.is_empty() {
@@ -64,8 +64,8 @@ pub fn plan(graph: &SwitchGraph, groups: &[Group], routes: &Routes, proof: Optio
         judge.take_all(&planned.tables, groups.iter().filter(is_planned));
     }
     for group in &left {
-        let one = planner.escape_tree(&group.members);
-        let trees = planner.trees(group.mlid, &group.members);
+        let one = planner.escape_tree(&group.members, group.sl);
+        let trees = planner.trees(group.mlid, &group.members, group.sl);
         planned.choose(group, one.into_iter().chain(trees), &mut judge);
     }
     if planned.loops.len() < each.loops.len() { planned } else { each }

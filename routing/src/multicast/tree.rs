@@ -69,8 +69,8 @@ pub struct Planner<G> {
     graph: G,
     /// The place of each switch in the order of ordered trees, the uppermost 0.
     order: Option<Arc<[u32]>>,
-    /// For each switch its arc to its parent on the tree that the tables keep room for.
-    spanning: Option<Arc<[u32]>>,
+    /// The trees that the tables keep room for: for each switch its arc to its parent.
+    spanning: Vec<Arc<[u32]>>,
     /// Hops from a switch to all others, where they were needed.
     hops: HashMap<(SwitchIndex, Way), Vec<u16>>,
 }
@@ -84,7 +84,7 @@ struct Wanted {
 impl<G: Borrow<SwitchGraph>> Planner<G> {
     /// A planner that has computed nothing yet.
     pub fn new(graph: G) -> Self {
-        Self { graph, order: None, spanning: None, hops: HashMap::new() }
+        Self { graph, order: None, spanning: Vec::new(), hops: HashMap::new() }
     }
 
     /// The same with an order of the switches ([`Routes::order`](crate::routes::Routes::order)); one of another length than
@@ -95,12 +95,13 @@ impl<G: Borrow<SwitchGraph>> Planner<G> {
         Self { order: order.filter(|order| order.len() == count), ..self }
     }
 
-    /// The same with a tree that the tables keep room for ([`Routes::spanning`](crate::routes::Routes::spanning)); one of another
-    /// length than there are switches counts for nothing.
+    /// The same with trees that the tables keep room for ([`Routes::spanning`](crate::routes::Routes::spanning)); where one has another
+    /// length than there are switches, they count for nothing.
     #[must_use]
-    pub fn with_spanning(self, spanning: Option<Arc<[u32]>>) -> Self {
+    pub fn with_spanning(self, spanning: Vec<Arc<[u32]>>) -> Self {
         let count = self.graph.borrow().switch_count();
-        Self { spanning: spanning.filter(|spanning| spanning.len() == count), ..self }
+        let fits = spanning.iter().all(|tree| tree.len() == count);
+        Self { spanning: if fits { spanning } else { Vec::new() }, ..self }
     }
 
     /// The tree of a group by shortest ways, whatever the order. Members on switches that the graph doesn't have are left out.
@@ -129,15 +130,15 @@ impl<G: Borrow<SwitchGraph>> Planner<G> {
     }
 
     /// Trees of a group in the order in which they are to be tried when some don't fit: by shortest ways from the roots nearest
-    /// to the members, then the part of the tree that the tables keep room for, or if they don't, of the one on which every switch
-    /// hangs below its uppermost neighbour.
-    pub fn trees(&mut self, mlid: MulticastLid, members: &[Member]) -> impl Iterator<Item = Tree> {
+    /// to the members, then the part of the tree that the tables keep room for on the group's SL, or if they don't, of the one on which
+    /// every switch hangs below its uppermost neighbour.
+    pub fn trees(&mut self, mlid: MulticastLid, members: &[Member], sl: u8) -> impl Iterator<Item = Tree> {
         let wanted = self.wanted(members);
         let near = self.roots(mlid, &wanted.leaves, Way::Any);
         let tries = near.into_iter().take(NEAR_ROOTS).map(Some).chain([None]);
         tries.filter_map(move |root| match root {
             Some(root) => Some(self.tree_from(root, mlid, &wanted, Way::Any)),
-            None => self.escape_tree(members),
+            None => self.escape_tree(members, sl),
         })
     }
 
@@ -161,12 +162,12 @@ impl<G: Borrow<SwitchGraph>> Planner<G> {
         finish(root, wanted, |s| to_root[s as usize] != FAR, ports)
     }
 
-    /// The part that joins the members of the tree that the tables keep room for, or if they don't, of the one on which every
+    /// The part that joins the members of the tree that the tables keep room for on an SL, or if they don't, of the one on which every
     /// switch hangs below its uppermost neighbour; `None` when they are in several parts of the fabric.
-    pub(crate) fn escape_tree(&self, members: &[Member]) -> Option<Tree> {
+    pub(crate) fn escape_tree(&self, members: &[Member], sl: u8) -> Option<Tree> {
         let wanted = self.wanted(members);
         let graph = self.graph.borrow();
-        let up = self.spanning.clone();
+        let up = self.spanning.get(usize::from(sl) % self.spanning.len().max(1)).cloned();
         let up = up.unwrap_or_else(|| upper_arcs(graph, &joined_order(graph)).into());
         let parent = |s: SwitchIndex| graph.all_arcs().get(up[s as usize] as usize);
         let mut top = None;

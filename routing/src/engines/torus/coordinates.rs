@@ -159,6 +159,11 @@ impl Torus {
         self.place[s as usize] == self.middle()
     }
 
+    /// Whether paths of an SL cross the dateline of a dimension.
+    fn crosses(&self, axis: usize, sl: u8) -> bool {
+        self.axes[axis].closed && self.axes[axis].size > 2 && sl >> axis & 1 == 1
+    }
+
     /// Whether some ring of more than two switches closes.
     pub(super) fn has_closed_rings(&self) -> bool {
         let closed = |(open, axis): (&Vec<Option<u16>>, &Axis)| axis.size > 2 && open.contains(&None);
@@ -226,15 +231,16 @@ impl Torus {
         if 2 * ahead == size { first } else { 2 * ahead < size }
     }
 
-    /// The next hop towards the middle place, dimension by dimension, over no dateline of a ring that is whole. `None` when it is
-    /// there, or nothing leads on.
-    pub(super) fn inward(&self, s: SwitchIndex) -> Option<(usize, bool)> {
+    /// The next hop towards the middle place, dimension by dimension. In a ring that is whole it leads over no dateline; where the SL
+    /// says that paths cross that, over all links but the one behind the middle, which these don't take. `None` when it is there, or
+    /// nothing leads on.
+    pub(super) fn inward(&self, s: SwitchIndex, sl: u8) -> Option<(usize, bool)> {
         let here = self.place[s as usize];
         let middle = self.middle();
         let axis = (0..self.axes.len()).find(|axis| here[*axis] != middle[*axis])?;
         let forward = match self.open[axis][self.number(here)] {
             Some(_) => self.forward(axis, here, middle[axis], Half::Lower),
-            None => middle[axis] > here[axis],
+            None => middle[axis] > here[axis] && !self.crosses(axis, sl),
         };
         self.next(s, axis, forward).map(|_| (axis, forward))
     }

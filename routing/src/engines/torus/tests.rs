@@ -1,11 +1,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use mad::types::{Guid, PortNum};
+use mad::types::{Guid, MulticastLid, PortNum};
 use rand::seq::SliceRandom;
 
 use super::*;
 use crate::engines::testing::check_all;
 use crate::fabric::{Fabric, PortRef, testing};
+use crate::multicast::{self, Member, MulticastTables};
+use crate::verify;
+use crate::verify::multicast::Group;
 
 fn input(data_vls: u8) -> RoutingInput {
     RoutingInput { data_vls, ..RoutingInput::default() }
@@ -299,4 +302,63 @@ fn other_fabrics_and_too_few_lanes_are_refused_with_the_reason() {
     }
     let reason = refuse(&twice, 2);
     assert!(reason.contains("broken in more than one place"), "{reason}");
+}
+
+/// Groups of all hosts, one of each SL, all at once.
+fn groups_of_all_sls(graph: &SwitchGraph) -> Vec<Group> {
+    let hosts = graph.destinations().iter().filter(|d| d.host);
+    let members: Vec<_> = hosts.map(|d| Member { switch: d.switch, port: d.port, receives: true }).collect();
+    let mlid = |sl: u8| MulticastLid::new(0xc000 + u16::from(sl)).unwrap();
+    (0..16).map(|sl| Group { mlid: mlid(sl), members: members.clone(), sl }).collect()
+}
+
+/// What the trees that room was kept for close with unicast and with one another, `None` where none was.
+fn room(graph: &SwitchGraph, vls: u8) -> Option<Result<(), String>> {
+    let routes = TorusTwoQos.route(graph, &input(vls)).unwrap();
+    if routes.spanning.is_empty() {
+        return None;
+    }
+    let groups = groups_of_all_sls(graph);
+    let planner = multicast::Planner::new(graph).with_spanning(routes.spanning.clone());
+    let mut tables = MulticastTables::new(graph.switch_count());
+    for group in &groups {
+        tables.set_tree(group.mlid, &planner.escape_tree(&group.members, group.sl).unwrap());
+    }
+    let report = verify::multicast::check(graph, &tables, &groups, &routes);
+    Some(if report.is_right() { Ok(()) } else { Err(report.to_string()) })
+}
+
+/// Groups of every SL have trees for which there is room, together.
+#[test]
+fn whole_tori_have_room_for_trees_of_every_service_level() {
+    for dims in
+        [vec![5], vec![6], vec![4, 4], vec![5, 6], vec![7, 3], vec![3, 4, 5], vec![5, 3, 5], vec![6, 2]]
+    {
+        let whole = testing::torus(&dims, 1, 1);
+        let mut less = whole.clone();
+        let switches: Vec<_> = whole.switches().map(|(id, _)| id).collect();
+        less.disconnect(PortRef { node: switches[dims[0] - 1], port: PortNum(1) }).unwrap();
+        for (fabric, vls) in [(&whole, 2), (&whole, 8), (&less, 2), (&less, 8)] {
+            assert_eq!(room(&SwitchGraph::new(fabric), vls), Some(Ok(())), "{dims:?}, {vls} VLs");
+        }
+    }
+}
+
+/// The same with a switch missing, whichever it is.
+#[test]
+fn trees_go_round_a_missing_switch() {
+    for dims in [vec![4, 5], vec![6, 5], vec![3, 4, 3], vec![4, 4, 4]] {
+        let whole = testing::torus(&dims, 1, 0);
+        let (mut none, mut wrong) = (Vec::new(), Vec::new());
+        for (number, (failed, _)) in whole.switches().enumerate() {
+            let mut fabric = whole.clone();
+            fabric.remove_node(failed);
+            match room(&SwitchGraph::new(&fabric), 4) {
+                Some(Ok(())) => {}
+                Some(Err(found)) => wrong.push((number, found)),
+                None => none.push(number),
+            }
+        }
+        assert!(none.is_empty() && wrong.is_empty(), "{dims:?}: no room without {none:?}, {wrong:?}");
+    }
 }
