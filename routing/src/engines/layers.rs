@@ -98,10 +98,12 @@ pub(super) fn use_spare(graph: &SwitchGraph, lanes: &mut LftMatrix, used: u8, av
     let dealt = parts.iter().map(Vec::len).sum::<usize>() as u8;
     if dealt > used {
         lanes.par_rows_mut().enumerate().for_each(|(s, row)| {
-            for (number, lid) in lids.iter().enumerate() {
-                let lane = &mut row[usize::from(*lid)];
+            let mut numbers = (0..).zip(&lids).peekable();
+            for (lid, lane) in row.iter_mut().enumerate() {
                 let parts = &parts[usize::from(*lane)];
-                *lane = parts[(s + number) % parts.len()];
+                // Paths to others than hosts go with the first part of their lane.
+                let number = numbers.next_if(|(_, of_host)| usize::from(**of_host) == lid);
+                *lane = number.map_or(parts[0], |(number, _)| parts[(s + number) % parts.len()]);
             }
         });
     }
