@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use mad::types::{Guid, Lid};
+use mad::types::{Guid, Lid, MulticastLid};
 use sm_core::config::LogLevel;
 
 pub(crate) use generate::{FileFormat, Generate, Kind, Variation};
@@ -198,6 +198,12 @@ pub(crate) enum QueryKind {
         /// Group
         #[arg(long, value_name = "MGID")]
         mgid: Option<std::net::Ipv6Addr>,
+        /// Groups with this multicast LID
+        #[arg(long, value_name = "MLID", value_parser = mlid)]
+        mlid: Option<MulticastLid>,
+        /// Members, which need --sm-key
+        #[command(flatten)]
+        member: NodeChoice,
     },
     /// Registered services
     Service {
@@ -222,7 +228,7 @@ pub(crate) enum QueryKind {
     /// VL arbitration tables
     Vlarb(NodeChoice),
     /// Subnet managers
-    Sm,
+    Sm(NodeChoice),
     /// What subnet administration can do
     ClassPortInfo,
 }
@@ -271,6 +277,16 @@ fn lid(text: &str) -> Result<Lid, String> {
         None => text.parse().ok(),
     };
     number.and_then(Lid::new).ok_or_else(|| "a LID is 1 to 49151, or 0x0001 to 0xbfff".to_owned())
+}
+
+/// A multicast LID, decimal, or hexadecimal with 0x before it.
+fn mlid(text: &str) -> Result<MulticastLid, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u16::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    let mlid = number.and_then(MulticastLid::new);
+    mlid.ok_or_else(|| "a multicast LID is 0xc000 to 0xfffe, or 49152 to 65534".to_owned())
 }
 
 /// `rsm route`.

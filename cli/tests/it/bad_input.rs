@@ -27,6 +27,8 @@ fn values_that_cannot_be_meant_are_usage_errors() {
     usage(&["query", "node", "--sm-key", "1g"], "a key is up to 16 hexadecimal digits");
     usage(&["query", "node", "--lid", "1", "--name", "H1"], "cannot be used with");
     usage(&["query", "mcast", "--mgid", "ff12"], "'ff12' for '--mgid <MGID>'");
+    usage(&["query", "mcast", "--mlid", "0xbfff"], "a multicast LID is 0xc000 to 0xfffe");
+    usage(&["query", "mcast", "--guid", "0x1", "--lid", "1"], "cannot be used with");
     usage(&["query", "service", "--lid", "1"], "unexpected argument '--lid'");
     usage(&["query", "nodes"], "unrecognized subcommand 'nodes'");
     usage(&["walk"], "unrecognized subcommand 'walk'");

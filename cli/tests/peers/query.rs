@@ -62,7 +62,7 @@ fn the_same_records_as_saquery_of_both_managers() {
 }
 
 /// Kinds whose records name a node by its LID, and the field that does.
-const OF_NODES: [(&str, &str); 9] = [
+const OF_NODES: [(&str, &str); 10] = [
     ("node", "LID"),
     ("port", "LID"),
     ("link", "FromLID"),
@@ -72,6 +72,7 @@ const OF_NODES: [(&str, &str); 9] = [
     ("slvl", "LID"),
     ("vlarb", "LID"),
     ("guids", "LID"),
+    ("sm", "LID"),
 ];
 
 /// Every kind that hosts registered something of, and every way to name a node. What a client that is killed had joined and
@@ -120,6 +121,26 @@ fn registrations_and_filters() {
     );
     let group = ask(&["mcast"])[0]["MGID"].as_str().expect("an MGID").to_owned();
     assert_eq!(count(&["mcast", "--mgid", &group]), 1);
+    let mlid = ask(&["mcast", "--mgid", &group])[0]["MLID"].clone();
+    let mlid = mlid.as_str().map_or_else(|| mlid.to_string(), str::to_owned);
+    let of_mlid = ask(&["mcast", "--mlid", &mlid]);
+    assert!(of_mlid.as_array().is_some_and(|found| found.iter().any(|r| r["MGID"] == *group)), "{of_mlid}");
+    // H2 joined them, S0 none; to whom is not trusted, nothing of members is said.
+    let trusted = |more: &[&str]| count(&[&["mcast", "--sm-key", "0x1"], more].concat());
+    assert!(trusted(&["--name", "H2"]) > 0 && trusted(&["--name", "H2"]) <= trusted(&[]));
+    assert_eq!((trusted(&["--name", "S0"]), trusted(&["--name", "S0", "--mlid", &mlid])), (0, 0));
+    let own = &ask(&["node", "--name", "H2"])[0];
+    let (lid, guid) = (own["LID"].to_string(), own["PortGUID"].as_str().expect("a GUID"));
+    assert_eq!(trusted(&["--lid", &lid]), trusted(&["--name", "H2"]));
+    let (by_mgid, by_mlid) = (["--guid", guid, "--mgid", &group], ["--guid", guid, "--mlid", &mlid]);
+    assert!(trusted(&by_mgid) <= trusted(&by_mlid) && trusted(&by_mlid) <= trusted(&["--lid", &lid]));
+    let said = emulator.run("H1", RSM, &["query", "mcast", "--lid", &lid]);
+    assert_eq!((said.code, said.err.lines().count()), (Some(2), 1), "{said:?}");
+    assert!(said.err.contains("need --sm-key"), "{said:?}");
+    let managers = ask(&["sm"]);
+    let lid = managers[0]["LID"].to_string();
+    assert_eq!(ask(&["sm", "--name", "H0"]), managers);
+    assert_eq!(ask(&["sm", "--lid", &lid]), managers);
     for (kind, field) in OF_NODES {
         for node in ["S0", "H3"] {
             let own = &ask(&["node", "--name", node])[0];
@@ -129,8 +150,9 @@ fn registrations_and_filters() {
             assert_eq!(ask(&[kind, "--guid", guid]), named, "{kind} {node}");
             let records = named.as_array().expect("records");
             assert!(records.iter().all(|record| record[field] == own["LID"]), "{kind} {node}: {named}");
-            let of_switches = ["switch", "lft", "mft"].contains(&kind);
-            assert_eq!(records.is_empty(), of_switches && node == "H3", "{kind} {node}: {named}");
+            // The manager sits at another node.
+            let none = kind == "sm" || ["switch", "lft", "mft"].contains(&kind) && node == "H3";
+            assert_eq!(records.is_empty(), none, "{kind} {node}: {named}");
         }
     }
 }

@@ -34,6 +34,11 @@ impl Asker {
         Self { transport, address, sm_key, client, start: Instant::now() }
     }
 
+    /// Whether an SM_Key is given.
+    pub(super) fn is_trusted(&self) -> bool {
+        self.sm_key != 0
+    }
+
     /// All records that agree with a template in the named components.
     pub(in crate::commands) fn table<R: Record>(
         &mut self,

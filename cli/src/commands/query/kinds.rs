@@ -1,6 +1,8 @@
 //! The kinds of records that can be asked for, how a node restricts them, and what a table shows of them.
 
-use mad::types::{Gid, Lid};
+use std::net::Ipv6Addr;
+
+use mad::types::{Guid, Lid, MulticastLid};
 use mad::wire::Attribute;
 use mad::wire::sa::{
     GuidInfoRecord, InformInfoRecord, LinearForwardingTableRecord, LinkRecord, McMemberRecord,
@@ -12,7 +14,7 @@ use zerocopy::big_endian::U16;
 use super::ask::Asker;
 use super::show::Found;
 use crate::args::{NodeChoice, QueryKind};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 
 pub(super) fn ask(asker: &mut Asker, kind: &QueryKind) -> Outcome<Found> {
     match kind {
@@ -73,26 +75,9 @@ pub(super) fn ask(asker: &mut Asker, kind: &QueryKind) -> Outcome<Found> {
         QueryKind::Vlarb(node) => {
             of_nodes::<VlArbitrationTableRecord>(asker, node, "LID", |record| &mut record.lid, &[])
         }
-        QueryKind::Sm => Ok(Found::new(&asker.table(&SmInfoRecord::zeroed(), &[])?, &[])),
+        QueryKind::Sm(node) => of_nodes::<SmInfoRecord>(asker, node, "LID", |record| &mut record.lid, &[]),
         QueryKind::Path { from, to } => path(asker, from.as_deref(), to.as_deref()),
-        QueryKind::Mcast { mgid } => {
-            const COLUMNS: &[&str] = &[
-                "MGID",
-                "PortGID",
-                "MLID",
-                "JoinState",
-                "Q_Key",
-                "P_Key",
-                "MTU",
-                "Rate",
-                "SL",
-                "PacketLifeTime",
-            ];
-            let mut template = McMemberRecord::zeroed();
-            template.mgid.set(mgid.map_or(0, |mgid| mgid.to_bits()));
-            let components: &[&str] = if mgid.is_some() { &["MGID"] } else { &[] };
-            Ok(Found::new(&asker.table(&template, components)?, COLUMNS))
-        }
+        QueryKind::Mcast { mgid, mlid, member } => mcast(asker, *mgid, *mlid, member),
         QueryKind::Service { name } => {
             const COLUMNS: &[&str] =
                 &["ServiceID", "ServiceGID", "ServiceP_Key", "ServiceLease", "ServiceName"];
@@ -144,18 +129,52 @@ fn path(asker: &mut Asker, from: Option<&str>, to: Option<&str>) -> Outcome<Foun
     Ok(Found::new(&asker.table(&template, &components)?, COLUMNS))
 }
 
+/// Groups, or to trusted clients members, which are named by GID.
+fn mcast(
+    asker: &mut Asker,
+    mgid: Option<Ipv6Addr>,
+    mlid: Option<MulticastLid>,
+    member: &NodeChoice,
+) -> Outcome<Found> {
+    const COLUMNS: &[&str] =
+        &["MGID", "PortGID", "MLID", "JoinState", "Q_Key", "P_Key", "MTU", "Rate", "SL", "PacketLifeTime"];
+    let ports = ports(asker, member)?;
+    if ports.is_some() && !asker.is_trusted() {
+        let text = "members are shown to trusted clients only: --name, --guid and --lid need --sm-key";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    let mut template = McMemberRecord::zeroed();
+    let mut components = Vec::new();
+    if let Some(mgid) = mgid {
+        template.mgid.set(mgid.to_bits());
+        components.push("MGID");
+    }
+    if let Some(mlid) = mlid {
+        template.mlid.set(mlid.get());
+        components.push("MLID");
+    }
+    let mut records = asker.table(&template, &components)?;
+    if let Some(ports) = ports {
+        records.retain(|record| ports.contains(&record.port_gid().guid()));
+    }
+    Ok(Found::new(&records, COLUMNS))
+}
+
 /// Subscriptions name ports by GID.
 fn inform(asker: &mut Asker, node: &NodeChoice) -> Outcome<Found> {
     const COLUMNS: &[&str] =
         &["SubscriberGID", "Enum", "GID", "LIDRangeBegin", "LIDRangeEnd", "IsGeneric", "Type", "QPN"];
     let mut records = asker.table(&InformInfoRecord::zeroed(), &[])?;
-    if let Some(lids) = asker.lids(node)? {
-        let nodes = asker.table(&NodeRecord::zeroed(), &[])?;
-        let meant = |gid: Gid| {
-            let named = nodes.iter().filter(|node| lids.iter().any(|lid| lid.get() == node.lid.get()));
-            named.map(|node| node.node_info.port_guid()).any(|guid| guid == gid.guid())
-        };
-        records.retain(|record| meant(record.subscriber_gid()));
+    if let Some(ports) = ports(asker, node)? {
+        records.retain(|record| ports.contains(&record.subscriber_gid().guid()));
     }
     Ok(Found::new(&records, COLUMNS))
+}
+
+/// Port GUIDs of the nodes that are meant; `None`: of all.
+fn ports(asker: &mut Asker, node: &NodeChoice) -> Outcome<Option<Vec<Guid>>> {
+    let Some(lids) = asker.lids(node)? else { return Ok(None) };
+    let nodes = asker.table(&NodeRecord::zeroed(), &[])?;
+    let named = nodes.iter().filter(|node| lids.iter().any(|lid| lid.get() == node.lid.get()));
+    Ok(Some(named.map(|node| node.node_info.port_guid()).collect()))
 }
