@@ -10,8 +10,8 @@
 //! order, at once or one by one, and some come back: the same links gone give the same bytes, and none gone those from nothing.
 //! Nothing of one repair goes into the next, so that nothing adds up either.
 //!
-//! Anything else is computed from nothing and is the base from then on: links, switches or LIDs that the base does not know, LIDs or
-//! switches that are gone, another engine or other settings, more links lost than [`SHARE`] allows, and what an engine can't
+//! Anything else is computed from nothing and is the base from then on: links, switches or LIDs that the base does not know, LIDs (but
+//! those of hosts that are away, [`super::absent`]) or switches that are gone, another engine or other settings, more links lost than [`SHARE`] allows, and what an engine can't
 //! repair (`dfsssp`, where lanes are scarce; then it matters for the next failure which tables these were, until all links are back).
 //! A manager that takes over has no base: it computes from nothing, as after a start.
 //!
