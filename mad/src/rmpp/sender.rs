@@ -262,13 +262,12 @@ impl Sender {
             return Ok(());
         }
         if now >= self.probe.deadline() {
-            self.probe.at = now + self.probe.wait;
             if !self.is_ready() && now < self.deadline {
                 self.probe.wait *= 2;
-                self.probe.at = now + self.probe.wait;
                 self.next = self.acked + 1;
                 self.resent_after = None;
             }
+            self.probe.at = now + self.probe.wait;
         }
         if now < self.deadline {
             return Ok(());

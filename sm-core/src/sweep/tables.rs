@@ -85,7 +85,7 @@ impl Sweep {
             }
             _ => return None,
         };
-        Some(cap.div_ceil(PKeyTable::PER_BLOCK as u16).min(MAX_PKEY_BLOCKS))
+        Some(pkey_blocks_in(cap))
     }
 
     /// Asks for SL-to-VL and VL arbitration tables of the nodes that the settings name, and for the P_Key tables of switches among
@@ -148,18 +148,22 @@ impl Sweep {
     }
 }
 
+/// Blocks of P_Keys that are read of a port that has room for `cap` keys.
+fn pkey_blocks_in(cap: u16) -> u16 {
+    cap.div_ceil(PKeyTable::PER_BLOCK as u16).min(MAX_PKEY_BLOCKS)
+}
+
 /// The blocks of P_Keys that the ports of a switch have, port 0 first; ports that are down are left out, as opensm does.
 fn pkey_blocks_of_switch(facts: &crate::observed::ObservedNode) -> impl Iterator<Item = (PortNum, u16)> {
     let own = facts.node_info.partition_cap.get();
     let enforced = facts.switch_info.map_or(0, |info| info.partition_enforcement_cap.get());
-    let blocks = |cap: u16| cap.div_ceil(PKeyTable::PER_BLOCK as u16).min(MAX_PKEY_BLOCKS);
     let is_up = |port: u8| {
         let info = facts.ports.get(usize::from(port)).and_then(Option::as_ref);
         port == 0 || info.and_then(PortInfo::port_state).is_some_and(|state| state != PortState::Down)
     };
     (0..=facts.node_info.num_ports).filter(move |port| is_up(*port)).flat_map(move |port| {
         let cap = if port == 0 { own } else { enforced };
-        (0..blocks(cap)).map(move |block| (PortNum(port), block))
+        (0..pkey_blocks_in(cap)).map(move |block| (PortNum(port), block))
     })
 }
 
