@@ -53,7 +53,7 @@ fn lose_a_cable(criterion: &mut Criterion, hosts: usize, fabric: &Fabric, graph:
     let standing = engines::route_chain_from(&chain, graph, &input, None).expect("a tree");
     let (routes, basis) = (Arc::new(standing.routes), standing.standing);
     let proof = verify::check_from(graph, &routes, Options::default(), None).1;
-    let again = || engines::route_chain_from(&chain, &broken, &input, basis.as_ref()).expect("a tree").routes;
+    let again = || engines::route_chain_from(&chain, &broken, &input, Some(&basis)).expect("a tree").routes;
     let next = Arc::new(again());
     let mut group = criterion.benchmark_group("lost cable");
     group.sample_size(20);

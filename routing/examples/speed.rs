@@ -130,7 +130,7 @@ fn measure(name: &str, graph: &Arc<SwitchGraph>, broken: &[(&str, Arc<SwitchGrap
     let (_, proof) = verify::check_from(graph, &routes, Options::default(), None);
     let lost = number("LOST").or_else(|| number("ROUNDS")).unwrap_or(5);
     for (cable, broken) in broken {
-        let (tables, again) = best_of(lost, || route(broken, standing.as_ref()).map(|again| again.routes));
+        let (tables, again) = best_of(lost, || route(broken, Some(&standing)).map(|again| again.routes));
         let again = Arc::new(again?);
         let (proved, report) =
             best_of(lost, || verify::check_from(broken, &again, Options::default(), Some(&proof)).0);

@@ -23,6 +23,15 @@ impl Written {
         Self { folder }
     }
 
+    /// Of a torus of 5 by 5 switches with a host each.
+    fn of_torus(engine: &str) -> Self {
+        let folder = tempfile::tempdir().expect("folder");
+        let net = folder.path().join("net");
+        let net = net.to_str().expect("text");
+        assert_eq!(rsm(&["generate", "torus", "5x5", "--hosts", "1", "-o", net]).code, Some(0));
+        Self::of(net, engine)
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -91,11 +100,7 @@ fn multicast_tables_are_judged_with_and_without_a_list_of_members() {
 
 #[test]
 fn tables_of_lanes_are_taken_from_dumps() {
-    let folder = tempfile::tempdir().expect("folder");
-    let net = folder.path().join("net");
-    let net = net.to_str().expect("text");
-    assert_eq!(rsm(&["generate", "torus", "5x5", "--hosts", "1", "-o", net]).code, Some(0));
-    let written = Written::of(net, "torus-2qos");
+    let written = Written::of_torus("torus-2qos");
     assert_eq!(written.verify("routes.json", &[]).code, Some(0));
     let dump = written.path("opensm-sl2vl.dump");
     let said = written.verify("routes.json", &["--sl2vl", dump.to_str().expect("text")]);
@@ -314,11 +319,7 @@ fn dumps_that_are_cut_between_tables_are_told() {
 /// A walk by more hops than there have to be is no fault, but the first is named, in words and as JSON.
 #[test]
 fn the_first_detour_is_named_with_its_path() {
-    let folder = tempfile::tempdir().expect("folder");
-    let net = folder.path().join("net");
-    let net = net.to_str().expect("text");
-    assert_eq!(rsm(&["generate", "torus", "5x5", "--hosts", "1", "-o", net]).code, Some(0));
-    let written = Written::of(net, "updn");
+    let written = Written::of_torus("updn");
     let said = written.verify("opensm.fdbs", &[]);
     assert_eq!(said.code, Some(0), "{said:?}");
     let json = written.verify("opensm.fdbs", &["--json"]);
@@ -339,11 +340,7 @@ fn the_first_detour_is_named_with_its_path() {
 /// of service that no path has.
 #[test]
 fn lanes_are_counted_where_packets_use_them() {
-    let folder = tempfile::tempdir().expect("folder");
-    let net = folder.path().join("net");
-    let net = net.to_str().expect("text");
-    assert_eq!(rsm(&["generate", "torus", "5x5", "--hosts", "1", "-o", net]).code, Some(0));
-    let written = Written::of(net, "torus-2qos");
+    let written = Written::of_torus("torus-2qos");
     for (vls, right) in [("8", true), ("4", true), ("2", true), ("1", false)] {
         let said = written.verify("routes.json", &["--data-vls", vls]);
         assert_eq!(said.code, Some(i32::from(!right)), "{said:?}");

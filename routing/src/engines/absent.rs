@@ -8,7 +8,7 @@
 //! another's, or its switch is gone. The tables then depend on the picture and on who is away (B24: in whatever order they went); a
 //! manager that takes over knows of nobody who is away. Cost: linear in the end ports, and a copy of the tables while somebody is away.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 
 use mad::types::{Guid, NodeType};
 use rustc_hash::FxHashSet;
@@ -16,8 +16,16 @@ use rustc_hash::FxHashSet;
 use crate::fabric::{Destination, SwitchGraph};
 use crate::routes::{NO_PORT, Routes};
 
+/// A fabric with the hosts that are away.
+pub(super) struct Whole {
+    /// All of it.
+    pub(super) graph: Arc<SwitchGraph>,
+    /// The LIDs of those who are away.
+    away: Vec<u16>,
+}
+
 /// `graph` with the hosts of `before` that are away; `None` where nobody is.
-pub(super) fn with_absent(graph: &SwitchGraph, before: &SwitchGraph) -> Option<SwitchGraph> {
+pub(super) fn with_absent(graph: &SwitchGraph, before: &SwitchGraph) -> Option<Whole> {
     let same = |(a, b): (&Destination, &Destination)| a.guid == b.guid;
     let (now, then) = (graph.destinations(), before.destinations());
     if now.len() == then.len() && now.iter().zip(then).all(same) {
@@ -35,33 +43,32 @@ pub(super) fn with_absent(graph: &SwitchGraph, before: &SwitchGraph) -> Option<S
             away.push(Destination { switch, ..*d });
         }
     }
-    (!away.is_empty()).then(|| graph.with_destinations(away))
+    (!away.is_empty()).then(|| Whole {
+        away: away.iter().flat_map(Destination::lids).collect(),
+        graph: Arc::new(graph.with_destinations(away)),
+    })
 }
 
-/// Takes the entries to those who are away out of routes for all of `whole`: they are then routes for `graph`.
-pub(super) fn leave_out(routes: &mut Routes, graph: &SwitchGraph, whole: &SwitchGraph) {
-    let here: HashSet<Guid> = graph.destinations().iter().map(|d| d.guid).collect();
-    let away: Vec<usize> = whole
-        .destinations()
-        .iter()
-        .filter(|d| !here.contains(&d.guid))
-        .flat_map(|d| d.lids().map(usize::from))
-        .collect();
-    routes.lfts.par_change_rows(|_, row| {
-        let mut less: std::sync::Arc<[u8]> = row.into();
-        let entries = std::sync::Arc::make_mut(&mut less);
-        away.iter().filter_map(|lid| entries.get_mut(*lid).map(|entry| *entry = NO_PORT)).for_each(drop);
-        Some(less)
-    });
+impl Whole {
+    /// Takes the entries to those who are away out of routes for all: they are then routes for those who are there.
+    pub(super) fn leave_out(&self, routes: &mut Routes) {
+        routes.lfts.par_change_rows(|_, row| {
+            let mut less: Arc<[u8]> = row.into();
+            let entries = Arc::make_mut(&mut less);
+            for lid in &self.away {
+                if let Some(entry) = entries.get_mut(usize::from(*lid)) {
+                    *entry = NO_PORT;
+                }
+            }
+            Some(less)
+        });
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use mad::types::{Lid, PortNum};
     use rand::seq::SliceRandom;
-    use rand_pcg::Pcg64Mcg;
 
     use super::*;
     use crate::engines::{NO_FALLBACK, RoutingInput, Standing, names, route_chain_from};
@@ -80,7 +87,7 @@ mod tests {
         ]
     }
 
-    /// Engines that compute tables, with how each takes a fabric that it is for.
+    /// Engines that need nothing but the fabric.
     fn engines() -> impl Iterator<Item = &'static str> {
         names().filter(|name| !["file", "adaptive-minhop"].contains(name))
     }
@@ -95,7 +102,7 @@ mod tests {
         let chained = route_chain_from(&[engine, NO_FALLBACK], &graph, &input, before).ok()?;
         let report = verify::check(&graph, &chained.routes, verify::Options::default());
         assert!(report.reaches_all(), "{engine}: {report}");
-        Some((chained.routes, chained.standing.expect("something is remembered")))
+        Some((chained.routes, chained.standing))
     }
 
     /// How many entries, and service levels, to the hosts of `fabric` differ.
@@ -116,9 +123,7 @@ mod tests {
     /// those of the beginning.
     #[test]
     fn b24_a_host_that_goes_and_comes_back_moves_nobody_elses_routes() {
-        let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(3);
-        println!("SEED={seed}");
-        let mut random = Pcg64Mcg::new(seed);
+        let mut random = testing::seeded(3);
         let mut routed = 0;
         for (name, whole) in fabrics() {
             for engine in engines() {
@@ -159,8 +164,7 @@ mod tests {
         let whole = testing::fat_tree(&[3, 4, 3], &[1, 3, 2], 0);
         let end = |node| PortRef { node, port: PORT };
         let host = end(hosts(&whole)[7]);
-        let is_switch = |end: PortRef| whole.node(end.node).is_switch();
-        let cable = whole.links().find(|link| is_switch(link.a) && is_switch(link.b)).expect("a cable").a;
+        let cable = testing::between_switches(&whole)[0].a;
         for engine in ["minhop", "updn", "ftree", "dfsssp", "sssp"] {
             let ways = [[host, cable], [cable, host]].map(|order| {
                 let (_, mut standing) = route(engine, &whole, None).expect("a tree");
@@ -189,7 +193,8 @@ mod tests {
         away.disconnect(gone);
         let count = |fabric: &Fabric| {
             let graph = SwitchGraph::new(fabric);
-            with_absent(&graph, &before).map_or(0, |g| g.destinations().len() - graph.destinations().len())
+            with_absent(&graph, &before)
+                .map_or(0, |whole| whole.graph.destinations().len() - graph.destinations().len())
         };
         assert_eq!((count(&whole), count(&away)), (0, 1));
         let mut replaced = away.clone();

@@ -381,9 +381,7 @@ fn damaged_trees(random: &mut Pcg64Mcg) -> Vec<(&'static str, Fabric)> {
 /// On trees that miss links and switches too, paths share links no more than shortest paths must, for all but a few pairs.
 #[test]
 fn paths_of_one_port_keep_apart_on_damaged_trees() {
-    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
-    println!("SEED={seed}");
-    let mut random = Pcg64Mcg::new(seed);
+    let mut random = testing::seeded(1);
     for (name, fabric) in damaged_trees(&mut random) {
         let graph = SwitchGraph::new(&fabric);
         let leaves: BTreeSet<SwitchIndex> =

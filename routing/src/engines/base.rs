@@ -43,8 +43,8 @@ pub(super) struct Base {
 /// What a repair needs beside the routes.
 #[derive(Debug)]
 pub(super) struct Kept {
-    /// Routes of hosts over each arc, by lane where each lane has its own.
-    pub(super) load: Vec<Vec<u64>>,
+    /// Routes of hosts over each arc.
+    pub(super) load: Vec<u64>,
     /// What lanes have taken, for engines with lanes.
     pub(super) taken: Option<Taken>,
 }
@@ -107,10 +107,10 @@ impl Repairs {
 }
 
 impl Base {
-    /// The load of a lane by the arcs of a graph that is left.
-    pub(super) fn load(&self, lane: usize, graph: &SwitchGraph, links: &LinkChange) -> Vec<u64> {
+    /// The load by the arcs of a graph that is left.
+    pub(super) fn load(&self, graph: &SwitchGraph, links: &LinkChange) -> Vec<u64> {
         let mut load = vec![0; graph.all_arcs().len()];
-        links.copy_arcs(&self.kept.load[lane], &mut load);
+        links.copy_arcs(&self.kept.load, &mut load);
         load
     }
 }

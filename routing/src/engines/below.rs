@@ -59,7 +59,7 @@ mod tests {
 
     use crate::engines::testing::check_all;
     use crate::engines::{MinHop, NO_FALLBACK, RoutingEngine, RoutingInput, UpDown, route_chain_from};
-    use crate::fabric::{Fabric, Link, SwitchGraph, testing};
+    use crate::fabric::{Fabric, SwitchGraph, testing};
 
     /// Four pods of four leaves, each leaf with as many hosts as there are line cards with links to all leaves of its pod; of these
     /// cards two are in each director, which has four spines. The cards of a director follow one another or take turns.
@@ -106,12 +106,11 @@ mod tests {
         for engine in ["minhop", "updn"] {
             let chain = [engine, NO_FALLBACK];
             let standing = route_chain_from(&chain, &graph, &input, None).unwrap().standing;
-            let between = |l: &&Link| fabric.node(l.a.node).is_switch() && fabric.node(l.b.node).is_switch();
-            for link in fabric.links().filter(between) {
+            for link in testing::between_switches(&fabric) {
                 let mut less = fabric.clone();
                 less.disconnect(link.a);
                 let less = Arc::new(SwitchGraph::new(&less));
-                let again = route_chain_from(&chain, &less, &input, standing.as_ref()).unwrap().routes;
+                let again = route_chain_from(&chain, &less, &input, Some(&standing)).unwrap().routes;
                 let anew = route_chain_from(&chain, &less, &input, None).unwrap().routes;
                 assert!(again == anew, "{engine}, without {link:?}");
             }

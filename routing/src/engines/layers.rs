@@ -255,70 +255,51 @@ impl<'a> Paths<'a> {
 
     /// Paths of hosts on `lane` over every dependency.
     fn count(&self, lanes: &LftMatrix, lane: u8) -> Vec<u32> {
-        let total = self.base[self.base.len() - 1] as usize;
-        let share = self.blocks().div_ceil(rayon::current_num_threads()).max(1);
-        let parts: Vec<Vec<u32>> = (0..self.blocks())
-            .collect::<Vec<_>>()
-            .par_chunks(share)
-            .map(|blocks| {
-                let mut counts = vec![0; total];
-                let mut scratch = Scratch::new(self.graph.switch_count());
-                for block in blocks {
-                    self.for_each_tree(*block, &mut scratch, |lid, scratch| {
-                        for (s, paths) in scratch.paths.iter_mut().enumerate() {
-                            *paths = if lanes.row(s as u32)[lid] == lane { self.hosts[s] } else { 0 };
-                        }
-                        for s in scratch.order.iter().rev() {
-                            let arc = scratch.next[*s as usize];
-                            let (to, paths) = (self.to(arc) as usize, scratch.paths[*s as usize]);
-                            scratch.paths[to] += paths;
-                            if scratch.next[to] != NONE {
-                                counts[self.dependency(arc, scratch.next[to])] += paths;
-                            }
-                        }
-                    });
-                }
-                counts
-            })
-            .collect();
-        let mut parts = parts.into_iter();
-        let mut sum = parts.next().unwrap_or_default();
-        for part in parts {
-            sum.iter_mut().zip(part).for_each(|(a, b)| *a += b);
-        }
-        sum
+        let paths = |s: usize, lid| if lanes.row(s as u32)[lid] == lane { self.hosts[s] } else { 0 };
+        self.along_trees(paths, |all, more| *all += more)
     }
 
     /// One bit for each lane on which some path takes a dependency.
     fn taken(&self, lanes: &LftMatrix) -> Vec<u16> {
+        let set = |s: usize, lid| if self.hosts[s] > 0 { 1_u32 << lanes.row(s as u32)[lid] } else { 0 };
+        self.along_trees(set, |all, more| *all |= more).into_iter().map(|set| set as u16).collect()
+    }
+
+    /// Joins over every dependency what the paths along it have: `of_path` by the switch where a path begins and LID, `join` in any
+    /// order.
+    fn along_trees(
+        &self,
+        of_path: impl Fn(usize, usize) -> u32 + Sync,
+        join: impl Fn(&mut u32, u32) + Sync,
+    ) -> Vec<u32> {
         let total = self.base[self.base.len() - 1] as usize;
         let share = self.blocks().div_ceil(rayon::current_num_threads()).max(1);
         let of_blocks = |blocks: &[usize]| {
-            let mut taken = vec![0_u16; total];
+            let mut found = vec![0; total];
             let mut scratch = Scratch::new(self.graph.switch_count());
             for block in blocks {
                 self.for_each_tree(*block, &mut scratch, |lid, scratch| {
-                    for (s, set) in scratch.paths.iter_mut().enumerate() {
-                        *set = if self.hosts[s] > 0 { 1 << lanes.row(s as u32)[lid] } else { 0 };
+                    for (s, paths) in scratch.paths.iter_mut().enumerate() {
+                        *paths = of_path(s, lid);
                     }
                     for s in scratch.order.iter().rev() {
                         let arc = scratch.next[*s as usize];
-                        let (to, set) = (self.to(arc) as usize, scratch.paths[*s as usize]);
-                        scratch.paths[to] |= set;
+                        let (to, paths) = (self.to(arc) as usize, scratch.paths[*s as usize]);
+                        join(&mut scratch.paths[to], paths);
                         if scratch.next[to] != NONE {
-                            taken[self.dependency(arc, scratch.next[to])] |= set as u16;
+                            join(&mut found[self.dependency(arc, scratch.next[to])], paths);
                         }
                     }
                 });
             }
-            taken
+            found
         };
-        let blocks: Vec<usize> = (0..self.blocks()).collect();
-        let join = |mut all: Vec<u16>, part: Vec<u16>| {
-            all.iter_mut().zip(part).for_each(|(a, b)| *a |= b);
+        let joined = |mut all: Vec<u32>, part: Vec<u32>| {
+            all.iter_mut().zip(part).for_each(|(a, b)| join(a, b));
             all
         };
-        blocks.par_chunks(share).map(of_blocks).reduce_with(join).unwrap_or_default()
+        let blocks: Vec<usize> = (0..self.blocks()).collect();
+        blocks.par_chunks(share).map(of_blocks).reduce_with(joined).unwrap_or_default()
     }
 
     /// The dependencies of a lane without a cycle.

@@ -562,9 +562,7 @@ mod tests {
         use crate::engines::testing::random_fabrics;
         use crate::fabric::testing;
 
-        let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(5);
-        println!("SEED={seed}");
-        let mut random = rand_pcg::Pcg64Mcg::new(seed);
+        let mut random = testing::seeded(5);
         let (mut changed, mut searched) = (0, 0);
         let large = ("tree of 96 switches".to_owned(), testing::fat_tree(&[4, 6, 8], &[1, 4, 4], 0));
         for (name, mut fabric) in random_fabrics().into_iter().chain([large]) {

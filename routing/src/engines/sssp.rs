@@ -54,14 +54,14 @@ pub(super) fn from_nothing(
 ) -> Result<(Routes, Kept), RoutingError> {
     let mut routes = Routes::empty(Sssp.name(), graph);
     let load = route_all(graph, input, &mut routes.lfts);
-    Ok((routes, Kept { load: vec![load], taken: None }))
+    Ok((routes, Kept { load, taken: None }))
 }
 
 /// The tables after lost links.
 pub(super) fn repair(base: &Base, graph: &SwitchGraph, links: &LinkChange) -> Option<Routes> {
     let mut routes = base.routes.clone();
     let cut = Cut::new((&base.graph, &base.routes.lfts), graph, links);
-    regrow(&cut, &base.input, &mut routes.lfts, &mut base.load(0, graph, links));
+    regrow(&cut, &base.input, &mut routes.lfts, &mut base.load(graph, links));
     Some(routes)
 }
 
@@ -119,7 +119,7 @@ pub(super) fn layered_from_nothing(
     let turns = routes.spanning.first().map(|tree| escape::turns(graph, tree)).unwrap_or_default();
     let taken = taken(graph, &routes.lfts, &lanes_of(&routes), &turns);
     let taken = Taken::new(graph, taken, routes.vls);
-    Ok((routes, Kept { load: vec![load], taken: Some(taken) }))
+    Ok((routes, Kept { load, taken: Some(taken) }))
 }
 
 /// The lane of each path.
@@ -139,7 +139,7 @@ fn lanes_of(routes: &Routes) -> LftMatrix {
 pub(super) fn repair_layered(base: &Base, graph: &SwitchGraph, links: &LinkChange) -> Option<Routes> {
     let mut routes = base.routes.clone();
     let cut = Cut::new((&base.graph, &base.routes.lfts), graph, links);
-    let changed = regrow(&cut, &base.input, &mut routes.lfts, &mut base.load(0, graph, links));
+    let changed = regrow(&cut, &base.input, &mut routes.lfts, &mut base.load(graph, links));
     let room = room::Lanes::new(base.kept.taken.as_ref()?, (&base.graph, graph), links);
     let mut lanes: Vec<_> = (0..base.input.vls()).map(|number| room.lane(number)).collect();
     if let Some(parents) = base.routes.spanning.first() {

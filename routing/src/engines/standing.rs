@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::absent::{leave_out, with_absent};
+use super::absent::with_absent;
 use super::apart::Before;
 use super::base::{Base, repairs};
 use super::fill::{Basis, refill};
@@ -64,7 +64,7 @@ pub struct Chained {
     /// Why the engines before refused.
     pub refused: Vec<RoutingError>,
     /// For the next run.
-    pub standing: Option<Standing>,
+    pub standing: Standing,
 }
 
 type MakeBasis = fn(&SwitchGraph, &RoutingInput, Option<Earlier<'_>>) -> Result<Basis, RoutingError>;
@@ -93,16 +93,16 @@ pub fn route_chain_from<S: AsRef<str>>(
     let fallback = !chain.iter().any(|name| name.as_ref() == NO_FALLBACK);
     let named = chain.iter().map(AsRef::as_ref).filter(|name| *name != NO_FALLBACK);
     let mut refused = Vec::new();
-    let whole = standing.and_then(|standing| with_absent(graph, &standing.graph)).map(Arc::new);
+    let whole = standing.and_then(|standing| with_absent(graph, &standing.graph));
     for name in named.chain(fallback.then_some("minhop")) {
         if let Some(whole) = &whole
-            && let Ok((mut routes, standing)) = route(name, whole, input, standing)
+            && let Ok((mut routes, standing)) = route(name, &whole.graph, input, standing)
         {
-            leave_out(&mut routes, graph, whole);
-            return Ok(Chained { routes, refused, standing: Some(standing) });
+            whole.leave_out(&mut routes);
+            return Ok(Chained { routes, refused, standing });
         }
         match route(name, graph, input, standing) {
-            Ok((routes, standing)) => return Ok(Chained { routes, refused, standing: Some(standing) }),
+            Ok((routes, standing)) => return Ok(Chained { routes, refused, standing }),
             Err(error) => refused.push(error),
         }
     }
@@ -174,11 +174,10 @@ fn deal(
 #[cfg(test)]
 mod tests {
     use rand::seq::IndexedRandom;
-    use rand_pcg::Pcg64Mcg;
 
     use super::*;
     use crate::engines::testing::random_fabrics;
-    use crate::fabric::{Fabric, Link, PortRef, testing};
+    use crate::fabric::{Fabric, testing};
 
     /// Fabrics whose ports have several LIDs, or with a leaf unlike the others; in the last two ports hold the same LIDs.
     fn with_several_lids() -> Vec<(String, Fabric)> {
@@ -204,18 +203,14 @@ mod tests {
     /// Cables go one after another and come back; the tables are those from nothing after each step.
     #[test]
     fn b24_tables_from_those_in_force_are_the_tables_from_nothing() {
-        let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(7);
-        println!("SEED={seed}");
-        let mut random = Pcg64Mcg::new(seed);
+        let mut random = testing::seeded(7);
         let mut kept_rows = 0;
         for (name, whole) in random_fabrics().into_iter().chain(with_several_lids()) {
             for engine in ["minhop", "updn", "dnup", "ftree"] {
                 let mut fabrics: Vec<Fabric> = vec![whole.clone()];
                 for _ in 0..3 {
                     let mut fabric = fabrics.last().unwrap().clone();
-                    let is_switch = |end: PortRef| fabric.node(end.node).is_switch();
-                    let between = |l: &&Link| is_switch(l.a) && is_switch(l.b);
-                    let links: Vec<Link> = fabric.links().filter(between).copied().collect();
+                    let links = testing::between_switches(&fabric);
                     fabric.disconnect(links.choose(&mut random).unwrap().a);
                     fabrics.push(fabric);
                 }
@@ -235,7 +230,7 @@ mod tests {
                         let same = |s: &u32| next.routes.lfts.shares_row(*s, &before.lfts);
                         kept_rows += (0..graph.switch_count() as u32).filter(same).count();
                     }
-                    standing = next.standing;
+                    standing = Some(next.standing);
                 }
             }
         }

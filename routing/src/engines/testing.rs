@@ -1,10 +1,9 @@
 //! What the tests of all engines share.
 
 use rand::seq::IndexedRandom;
-use rand_pcg::Pcg64Mcg;
 
 use super::{RoutingEngine, RoutingInput};
-use crate::fabric::{Fabric, Link, SwitchGraph, testing};
+use crate::fabric::{Fabric, SwitchGraph, testing};
 use crate::verify::{self, Options, Report};
 
 /// Routes, on one thread and on three, and asserts that every LID is reached and no host traffic closes a credit loop.
@@ -22,9 +21,7 @@ pub(crate) fn check_all(engine: &dyn RoutingEngine, graph: &SwitchGraph, input: 
 
 /// Fabrics of many shapes, whole and with cables taken out (the fabric stays in one piece).
 pub(crate) fn random_fabrics() -> Vec<(String, Fabric)> {
-    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
-    println!("SEED={seed}");
-    let mut random = Pcg64Mcg::new(seed);
+    let mut random = testing::seeded(1);
     let mut fabrics = vec![
         ("tree of two levels".to_owned(), testing::fat_tree(&[4, 5], &[1, 3], 0)),
         ("tree of three levels".to_owned(), testing::fat_tree(&[2, 3, 4], &[1, 2, 3], 1)),
@@ -38,8 +35,7 @@ pub(crate) fn random_fabrics() -> Vec<(String, Fabric)> {
         let (name, mut fabric) = fabrics[index].clone();
         let mut taken = 0;
         for _ in 0..10 {
-            let between = |l: &&Link| fabric.node(l.a.node).is_switch() && fabric.node(l.b.node).is_switch();
-            let links: Vec<Link> = fabric.links().filter(between).copied().collect();
+            let links = testing::between_switches(&fabric);
             let link = links.choose(&mut random).unwrap();
             let mut without = fabric.clone();
             without.disconnect(link.a);

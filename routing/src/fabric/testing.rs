@@ -2,7 +2,7 @@
 
 use mad::types::{Guid, Lid, NodeType, PortNum, PortState};
 
-use super::{Fabric, Node, NodeId, PortRef};
+use super::{Fabric, Link, Node, NodeId, PortRef};
 
 /// Builds a fabric link by link, taking the next free port of each switch.
 pub(crate) struct Builder {
@@ -218,6 +218,19 @@ pub(crate) fn torus(dims: &[usize], hosts: usize, lmc: u8) -> Fabric {
         }
     }
     builder.finish(lmc)
+}
+
+/// Chance from the seed that SEED names, else from `default`; says which, so that a failure can be played again.
+pub(crate) fn seeded(default: u128) -> rand_pcg::Pcg64Mcg {
+    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(default);
+    println!("SEED={seed}");
+    rand_pcg::Pcg64Mcg::new(seed)
+}
+
+/// The links between two switches.
+pub(crate) fn between_switches(fabric: &Fabric) -> Vec<Link> {
+    let is_switch = |end: PortRef| fabric.node(end.node).is_switch();
+    fabric.links().filter(|l| is_switch(l.a) && is_switch(l.b)).copied().collect()
 }
 
 /// Switches joined at random, each to about `degree` others, in one piece (a ring holds them), `hosts` on each.

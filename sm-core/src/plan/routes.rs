@@ -30,7 +30,7 @@ pub struct Verdict {
 /// What engine and verifier keep for the next plan.
 #[derive(Clone, Debug)]
 pub struct Standing {
-    engine: Option<engines::Standing>,
+    engine: engines::Standing,
     proof: verify::Standing,
     /// What keeps routes that follow the load from moving back.
     damping: Damping,
@@ -70,7 +70,7 @@ pub(super) fn route(
     let mut refused = Vec::new();
     let mut chain: Vec<&str> = settings.engines.iter().map(String::as_str).collect();
     loop {
-        let engine = standing.and_then(|standing| standing.engine.as_ref());
+        let engine = standing.map(|standing| &standing.engine);
         let chained = engines::route_chain_from(&chain, graph, &input, engine).map_err(|errors| {
             refused.extend(in_words(errors));
             PlanError::NoEngine(std::mem::take(&mut refused))

@@ -58,7 +58,7 @@ pub(super) fn run(args: &Failures) -> Outcome {
         };
         let chain = [engine.name(), NO_FALLBACK];
         let kept =
-            engines::route_chain_from(&chain, &graph, &input, None).ok().and_then(|chained| chained.standing);
+            engines::route_chain_from(&chain, &graph, &input, None).ok().map(|chained| chained.standing);
         let standing = Standing::new(&graph, whole);
         for case in &cases {
             rows.push(play(engine, &fabric, (&standing, kept.as_ref()), case, &input));

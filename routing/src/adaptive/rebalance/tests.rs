@@ -12,9 +12,7 @@ use crate::study::traffic::{self, Flow, Pattern};
 use crate::verify::{self, Options};
 
 fn random() -> Pcg64Mcg {
-    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(11);
-    println!("SEED={seed}");
-    Pcg64Mcg::new(seed)
+    testing::seeded(11)
 }
 
 /// A fabric with `minhop`'s tables, and few heavy flows among many light ones.

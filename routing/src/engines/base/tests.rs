@@ -26,14 +26,7 @@ fn fabrics(random: &mut Pcg64Mcg) -> Vec<(String, Fabric)> {
 }
 
 fn random() -> Pcg64Mcg {
-    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(24);
-    println!("SEED={seed}");
-    Pcg64Mcg::new(seed)
-}
-
-fn between_switches(fabric: &Fabric) -> Vec<Link> {
-    let is_switch = |end: crate::fabric::PortRef| fabric.node(end.node).is_switch();
-    fabric.links().filter(|l| is_switch(l.a) && is_switch(l.b)).copied().collect()
+    testing::seeded(24)
 }
 
 fn without(fabric: &Fabric, links: &[Link]) -> Arc<SwitchGraph> {
@@ -120,7 +113,7 @@ fn go(
     before: Option<&Standing>,
 ) -> Option<Step> {
     let chained = route_chain_from(&[engine, NO_FALLBACK], graph, input, before).ok()?;
-    Some(Step { routes: chained.routes, standing: chained.standing })
+    Some(Step { routes: chained.routes, standing: Some(chained.standing) })
 }
 
 fn base_of(standing: Option<&Standing>) -> &Arc<Base> {
@@ -172,7 +165,7 @@ fn b24_tables_depend_on_the_base_and_on_what_is_lost_only() {
                 let Some(first) = go(engine, &graph, &input, None) else { continue };
                 assert!(first.routes == by_name(engine).unwrap().route(&graph, &input).unwrap());
                 let mut base = Arc::clone(base_of(first.standing.as_ref()));
-                let links = between_switches(&whole);
+                let links = testing::between_switches(&whole);
                 let lost: Vec<Link> = links.sample(&mut random, 4.min(links.len())).copied().collect();
                 let mut standing = first.standing.clone();
                 let mut seen: Vec<(Vec<Link>, Routes)> = Vec::new();
@@ -242,7 +235,7 @@ fn a_new_cable_other_settings_and_many_losses_begin_from_nothing() {
     for engine in ENGINES {
         let whole = testing::torus(&[4, 5], 2, 0);
         let input = RoutingInput { data_vls: 8, ..RoutingInput::default() };
-        let mut links = between_switches(&whole);
+        let mut links = testing::between_switches(&whole);
         links.shuffle(&mut random);
         let route =
             |graph: &SwitchGraph, input: &RoutingInput| by_name(engine).unwrap().route(graph, input).unwrap();
@@ -281,7 +274,7 @@ fn a_new_cable_other_settings_and_many_losses_begin_from_nothing() {
 #[test]
 fn a_fabric_that_falls_in_two_is_repaired_part_by_part() {
     let whole = testing::torus(&[6], 2, 0);
-    let links = between_switches(&whole);
+    let links = testing::between_switches(&whole);
     for engine in ENGINES {
         let input = RoutingInput { data_vls: 4, ..RoutingInput::default() };
         let first = go(engine, &without(&whole, &[]), &input, None).unwrap();

@@ -5,7 +5,7 @@ use rand_pcg::Pcg64Mcg;
 use super::*;
 use crate::engines::testing::random_fabrics;
 use crate::engines::{RoutingInput, by_name};
-use crate::fabric::{Fabric, Link, testing};
+use crate::fabric::{Fabric, testing};
 use crate::verify::{self, Options, multicast};
 
 /// Trees with many cables missing, such that the hosts stay joined.
@@ -18,8 +18,7 @@ fn damaged_trees(random: &mut Pcg64Mcg) -> Vec<(String, Fabric)> {
             _ => testing::fat_tree(&[2, 4, 3], &[1, 3, 2], 0),
         };
         for _ in 0..random.random_range(2..25) {
-            let between = |l: &&Link| fabric.node(l.a.node).is_switch() && fabric.node(l.b.node).is_switch();
-            let links: Vec<Link> = fabric.links().filter(between).copied().collect();
+            let links = testing::between_switches(&fabric);
             let mut without = fabric.clone();
             without.disconnect(links.choose(random).unwrap().a);
             if petgraph::algo::kosaraju_scc(without.graph()).len() == 1 {
@@ -58,9 +57,7 @@ fn random_bit(member: &Member) -> bool {
 /// would close some.
 #[test]
 fn trees_on_damaged_fabrics_close_no_credit_loop_with_unicast() {
-    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(11);
-    println!("SEED={seed}");
-    let mut random = Pcg64Mcg::new(seed);
+    let mut random = testing::seeded(11);
     let (mut careless, mut checked, mut ordered) = (0, 0, 0);
     let mut named = std::collections::BTreeMap::<&str, Vec<String>>::new();
     let fabrics = damaged_trees(&mut random).into_iter().chain(random_fabrics());
@@ -113,15 +110,12 @@ fn trees_on_damaged_fabrics_close_no_credit_loop_with_unicast() {
 /// Tori, whole and with a cable less, have trees for all groups beside every engine that is free of credit loops on them.
 #[test]
 fn every_group_on_a_torus_has_a_tree_that_goes_with_unicast() {
-    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(4);
-    println!("SEED={seed}");
-    let mut random = Pcg64Mcg::new(seed);
+    let mut random = testing::seeded(4);
     let mut planned = 0;
     for dims in [vec![5], vec![4, 4], vec![5, 6], vec![6, 3], vec![3, 4, 3]] {
         let whole = testing::torus(&dims, 1, 0);
         let mut less = whole.clone();
-        let between = |l: &&Link| less.node(l.a.node).is_switch() && less.node(l.b.node).is_switch();
-        let links: Vec<Link> = less.links().filter(between).copied().collect();
+        let links = testing::between_switches(&less);
         less.disconnect(links.choose(&mut random).unwrap().a);
         for fabric in [whole, less] {
             let graph = SwitchGraph::new(&fabric);
@@ -155,9 +149,7 @@ fn every_group_on_a_torus_has_a_tree_that_goes_with_unicast() {
 /// grows among what the paths left free, in the lane that becomes the first.
 #[test]
 fn with_no_lane_to_spare_every_group_has_a_tree() {
-    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(8);
-    println!("SEED={seed}");
-    let mut random = Pcg64Mcg::new(seed);
+    let mut random = testing::seeded(8);
     let mut grown = 0;
     let tori = [vec![5], vec![5, 5], vec![4, 4], vec![5, 6], vec![3, 3, 3], vec![4, 5, 3]];
     let fabrics = tori.iter().map(|dims| (format!("torus {dims:?}"), testing::torus(dims, 1, 0)));

@@ -41,9 +41,7 @@ fn effective_bisection_bandwidth_of_a_full_tree_is_as_published() {
 /// All-to-all by switches against the flows one by one, and against the verifier's count of routes.
 #[test]
 fn all_to_all_is_the_sum_of_all_flows() {
-    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(3);
-    println!("SEED={seed}");
-    let mut random = rand_pcg::Pcg64Mcg::new(seed);
+    let mut random = testing::seeded(3);
     for fabric in [testing::random(9, 4, 3, &mut random), testing::fat_tree(&[2, 3, 2], &[1, 2, 2], 0)] {
         let graph = SwitchGraph::new(&fabric);
         let routes = Sssp.route(&graph, &RoutingInput::default()).unwrap();

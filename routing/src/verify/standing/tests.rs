@@ -1,5 +1,4 @@
 use rand::seq::IndexedRandom;
-use rand_pcg::Pcg64Mcg;
 
 use super::*;
 use crate::engines::{self, RoutingInput};
@@ -17,9 +16,7 @@ fn comparable(report: &Report) -> (Report, bool) {
 /// Cables go and come back one after another: every report is the one from nothing (B24).
 #[test]
 fn b24_reports_by_difference_are_those_from_nothing() {
-    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(3);
-    println!("SEED={seed}");
-    let mut random = Pcg64Mcg::new(seed);
+    let mut random = testing::seeded(3);
     let shapes = [
         ("tree", testing::fat_tree(&[3, 3, 3], &[1, 3, 3], 1)),
         ("thin tree", testing::fat_tree(&[4, 5], &[1, 2], 0)),

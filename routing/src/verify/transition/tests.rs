@@ -49,9 +49,7 @@ fn play(
 /// B29: every state between two Sets is walked; on tori the two tables differ widely and their mixes do hold loops.
 #[test]
 fn b29_no_moment_of_a_planned_change_holds_a_loop_or_cuts_a_path() {
-    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(29);
-    println!("SEED={seed}");
-    let mut random = Pcg64Mcg::new(seed);
+    let mut random = testing::seeded(29);
     let mut unordered_loops = 0;
     for (dims, lmc) in [(vec![4, 4], 0), (vec![3, 3, 3], 0), (vec![9], 1), (vec![5, 2], 0)] {
         let graph = SwitchGraph::new(&testing::torus(&dims, 2, lmc));
