@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use super::acyclic::Acyclic;
 use super::escape;
 use super::orphans::Cut;
-use super::room::Lane;
+use super::room::{Lane, dependency_starts};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::{LFT_BLOCK, LftMatrix, NO_PORT};
 
@@ -189,11 +189,7 @@ impl<'a> Paths<'a> {
                 arcs[s << 8 | usize::from(arc.out_port)] = graph.offsets()[s] + i as u32;
             }
         }
-        let mut base = vec![0; graph.all_arcs().len() + 1];
-        for (i, arc) in graph.all_arcs().iter().enumerate() {
-            base[i + 1] = base[i] + graph.arcs(arc.to).len() as u32;
-        }
-        Self { graph, lfts, hosts, arcs, owner, base }
+        Self { graph, lfts, hosts, arcs, owner, base: dependency_starts(graph) }
     }
 
     fn to(&self, arc: u32) -> SwitchIndex {

@@ -25,7 +25,7 @@ impl Taken {
     /// `lanes` has one bit for each lane and dependency, which are numbered by their first arc, then by their second one. None
     /// of the `count` lanes has a cycle.
     pub(super) fn new(graph: &SwitchGraph, lanes: Vec<u16>, count: u8) -> Self {
-        let mut taken = Self { base: dependencies(graph), lanes, places: Vec::new() };
+        let mut taken = Self { base: dependency_starts(graph), lanes, places: Vec::new() };
         taken.places = (0..count).map(|lane| taken.order(graph, lane)).collect();
         taken
     }
@@ -57,8 +57,8 @@ impl Taken {
     }
 }
 
-/// Where the dependencies of each arc begin.
-fn dependencies(graph: &SwitchGraph) -> Vec<u32> {
+/// Where the dependencies of each arc begin, and the number of all: one for each arc that leaves where it leads to.
+pub(super) fn dependency_starts(graph: &SwitchGraph) -> Vec<u32> {
     let mut base = vec![0; graph.all_arcs().len() + 1];
     for (i, arc) in graph.all_arcs().iter().enumerate() {
         base[i + 1] = base[i] + graph.arcs(arc.to).len() as u32;

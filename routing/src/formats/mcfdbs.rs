@@ -9,12 +9,12 @@ use std::fmt::{self, Write};
 
 use mad::types::{Guid, MulticastLid, PortNum};
 
+use super::end_mark::{END, is_ours};
 use super::error::{Cursor, FormatError};
 use crate::fabric::SwitchGraph;
 
-/// How our own dumps begin, and their last line.
+/// How our own dumps begin.
 const HEAD: &str = "# Multicast tables; the last line is `# end`";
-const END: &str = "# end";
 
 /// For each switch, by NodeGUID, the ports that each multicast LID goes out of.
 pub type MulticastTables = BTreeMap<Guid, BTreeMap<MulticastLid, BTreeSet<PortNum>>>;
@@ -91,11 +91,7 @@ fn lines(
     text: &str,
     take: &mut dyn FnMut(Entry, &Cursor<'_>) -> Result<(), FormatError>,
 ) -> Result<(), FormatError> {
-    let ours = text.starts_with(HEAD);
-    if ours && text.lines().last() != Some(END) {
-        let expected = format!("`{END}` as the last line");
-        return Err(FormatError::file(file, "the dump ends too soon", expected));
-    }
+    let ours = is_ours(file, text, HEAD)?;
     let mut current = None;
     // The line in which each table begins, and each entry of the table at hand stands.
     let (mut begun, mut entries) = (BTreeMap::new(), BTreeMap::new());

@@ -7,6 +7,7 @@
 mod assemble;
 pub mod counters;
 pub mod dot;
+mod end_mark;
 mod error;
 pub mod fdbs;
 pub mod flows;

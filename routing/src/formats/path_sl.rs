@@ -14,6 +14,7 @@ use std::fmt::Write;
 use mad::types::Guid;
 use rustc_hash::FxHashMap;
 
+use super::end_mark::{END, is_ours};
 use super::error::{Cursor, FormatError};
 use crate::fabric::{Fabric, SwitchGraph, SwitchIndex};
 use crate::routes::{LftMatrix, NO_PORT, PathSl, Routes, SlToVl};
@@ -23,7 +24,6 @@ const WITH_TABLES: &str = "# SL-to-VL tables: opensm-sl2vl.dump";
 
 /// How the first line of our own dumps begins, and their last.
 const HEAD: &str = "# Service levels of the paths of ";
-const END: &str = "# end";
 
 /// The form with a heading for each switch that packets enter.
 pub fn write(graph: &SwitchGraph, routes: &Routes) -> String {
@@ -104,12 +104,8 @@ pub fn read(file: &str, text: &str, fabric: &Fabric, graph: &SwitchGraph) -> Res
         sls: LftMatrix::filled(graph.switch_count(), graph.top_lid(), NO_PORT),
         top: u64::from(graph.top_lid()),
     };
-    if text.starts_with(HEAD) && text.lines().last() != Some(END) {
-        let expected = format!("`{END}` as the last line");
-        return Err(FormatError::file(file, "the dump ends too soon", expected));
-    }
+    let mut says = is_ours(file, text, HEAD)?;
     let mut from = From::Nobody;
-    let mut says = text.starts_with(HEAD);
     for (index, line) in text.lines().enumerate() {
         let mut at = Cursor::new(file, index + 1, line);
         at.blanks();

@@ -5,7 +5,7 @@ use mad::types::Guid;
 use serde::{Deserialize, Serialize};
 
 use super::error::FormatError;
-use super::tables::{Tables, owned_lids, without_table};
+use super::tables::{self, Tables, owned_lids, without_table};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::{LftMatrix, NO_PORT, PathSl, Routes, SlToVl};
 
@@ -230,11 +230,8 @@ fn unknown_lids(file: &str, graph: &SwitchGraph, routes: &Routes) -> Option<Stri
         entries.filter(move |(lid, port)| **port != NO_PORT && !owned[*lid]).map(move |(lid, _)| (s, lid))
     });
     let (s, lid) = unknown.next()?;
-    Some(format!(
-        "{file}: {} entries are for LIDs that nobody has in this topology, first LID {lid} of switch \"{}\"",
-        1 + unknown.count(),
-        graph.name(s)
-    ))
+    let first = format!("LID {lid} of switch \"{}\"", graph.name(s));
+    Some(tables::unknown_lids(file, 1 + unknown.count(), &first))
 }
 
 #[cfg(test)]

@@ -54,6 +54,11 @@ pub(super) fn without_table(file: &str, graph: &SwitchGraph, seen: &[bool]) -> O
     ))
 }
 
+/// What is said of `count` entries for LIDs that nobody has.
+pub(super) fn unknown_lids(file: &str, count: usize, first: &str) -> String {
+    format!("{file}: {count} entries are for LIDs that nobody has in this topology, first {first}")
+}
+
 /// By LID, whether a port of the topology has it.
 pub(super) fn owned_lids(graph: &SwitchGraph) -> Vec<bool> {
     let mut owned = vec![false; usize::from(u16::MAX) + 1];
@@ -213,10 +218,7 @@ impl<'g> TableBuilder<'g> {
         let mut warnings = Vec::new();
         warnings.extend(without_table(file, self.graph, &self.seen));
         if self.unknown_lids > 0 {
-            warnings.push(format!(
-                "{file}: {} entries are for LIDs that nobody has in this topology, first {}",
-                self.unknown_lids, self.first_unknown
-            ));
+            warnings.push(unknown_lids(file, self.unknown_lids, &self.first_unknown));
         }
         debug_assert_eq!(routes.lfts.stride() % LFT_BLOCK, 0);
         Ok(Tables { routes, warnings })
