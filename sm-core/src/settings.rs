@@ -6,7 +6,7 @@ use std::time::Duration;
 use mad::transactions::TransactionConfig;
 use routing::engines::RoutingInput;
 
-use crate::config::{Config, ConfigError, LidTakeover};
+use crate::config::{Config, ConfigError, LidTakeover, text};
 use crate::keys::KeyPolicy;
 use crate::partitions::{self, Partitions};
 use crate::plan::balance::LoadFile;
@@ -102,7 +102,7 @@ impl SmSettings {
         let mut settings = Self::from(config);
         if let Some(file) = &config.partitions.file {
             let unreadable = |source| ConfigError::Unreadable { file: file.clone(), source };
-            let text = std::fs::read_to_string(file).map_err(unreadable)?;
+            let text = text(file).map_err(unreadable)?;
             let partitions = partitions::read(&text).map_err(|error| ConfigError::Invalid {
                 file: file.clone(),
                 line: error.line,
@@ -117,7 +117,7 @@ impl SmSettings {
         settings.plan.qos = config.qos.wanted()?;
         if let Some(file) = &config.routing.load_file {
             let unreadable = |source| ConfigError::Unreadable { file: file.clone(), source };
-            let text = std::fs::read_to_string(file).map_err(unreadable)?;
+            let text = text(file).map_err(unreadable)?;
             settings.plan.load_file = Some(LoadFile { name: file.display().to_string(), text: text.into() });
         }
         Ok(settings)

@@ -14,6 +14,7 @@ mod setting;
 mod steering;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::path::Path;
 
@@ -26,6 +27,7 @@ pub use sections::{
 };
 pub use setting::{Acknowledge, Hex64, LidTakeover, LogFormat, LogLevel, StateSync, Urls};
 pub use steering::{SteeringError, read};
+pub(crate) use text::text;
 
 use error::Source;
 use sections::raw;

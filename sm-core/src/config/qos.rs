@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::text::text;
 use super::{ConfigError, QosConfig};
 use crate::qos::{self, Options, Qos, Values};
 
@@ -43,7 +44,7 @@ impl QosConfig {
     pub(crate) fn wanted(&self) -> Result<Qos, ConfigError> {
         let Some(file) = &self.opensm_file else { return Ok(self.alone()) };
         let unreadable = |source| ConfigError::Unreadable { file: PathBuf::clone(file), source };
-        let text = std::fs::read_to_string(file).map_err(unreadable)?;
+        let text = text(file).map_err(unreadable)?;
         let options = qos::read(&text).map_err(|error| ConfigError::Invalid {
             file: file.clone(),
             line: error.line,

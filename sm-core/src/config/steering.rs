@@ -7,6 +7,7 @@ use routing::engines::RoutingInput;
 use routing::formats::{FormatError, steering, torus};
 
 use super::RoutingConfig;
+use super::text::text;
 
 /// Why a file that steers routing can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -57,8 +58,7 @@ pub fn read<T: Default>(
     parse: impl Fn(&str, &str) -> Result<T, FormatError>,
 ) -> Result<T, SteeringError> {
     let Some(file) = file else { return Ok(T::default()) };
-    let text = std::fs::read_to_string(file)
-        .map_err(|source| SteeringError::Unreadable { file: file.to_path_buf(), source })?;
+    let text = text(file).map_err(|source| SteeringError::Unreadable { file: file.to_path_buf(), source })?;
     Ok(parse(&file.display().to_string(), &text)?)
 }
 
