@@ -90,6 +90,11 @@ impl Acyclic {
         self.place[x as usize] < self.place[y as usize]
     }
 
+    /// Where the edges from `x` lead.
+    pub(crate) fn following(&self, x: u32) -> &[u32] {
+        &self.out[x as usize]
+    }
+
     /// Takes an edge away.
     pub(crate) fn remove(&mut self, x: u32, y: u32) {
         self.out[x as usize].retain(|to| *to != y);

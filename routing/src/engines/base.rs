@@ -1,5 +1,5 @@
 //! Tables that are repaired after lost links, for engines in whose result every LID depends on those before it (`sssp`,
-//! `dfsssp`).
+//! `dfsssp`), or whose lanes do (`lash`).
 //!
 //! What these engines compute from nothing for a fabric less one cable has little in common with what they computed before:
 //! one other choice changes the load that all later LIDs see, or the dependencies that are left to them. So it can't be
@@ -12,7 +12,7 @@
 //!
 //! Anything else is computed from nothing and is the base from then on: links, switches or LIDs that the base does not know, LIDs (but
 //! those of hosts that are away, [`super::absent`]) or switches that are gone, another engine or other settings, more links lost than [`SHARE`] allows, and what an engine can't
-//! repair (`dfsssp`, where lanes are scarce; then it matters for the next failure which tables these were, until all links are back).
+//! repair (`dfsssp` and `lash`, where lanes are scarce; then it matters for the next failure which tables these were, until all links are back).
 //! A manager that takes over has no base: it computes from nothing, as after a start.
 //!
 //! Memory: the routes (shared while they are in force), the load, and for engines with lanes two bytes for each pair of links in a
@@ -21,7 +21,7 @@
 use std::sync::Arc;
 
 use super::room::Taken;
-use super::{RoutingEngine, RoutingError, RoutingInput, sssp};
+use super::{RoutingEngine, RoutingError, RoutingInput, lash, sssp};
 use crate::fabric::{LinkChange, SwitchGraph};
 use crate::routes::Routes;
 
@@ -47,6 +47,8 @@ pub(super) struct Kept {
     pub(super) load: Vec<u64>,
     /// What lanes have taken, for engines with lanes.
     pub(super) taken: Option<Taken>,
+    /// Ways over which the LIDs of one port are dealt, for `lash`.
+    pub(super) ways: usize,
 }
 
 type FromNothing = fn(&SwitchGraph, &RoutingInput) -> Result<(Routes, Kept), RoutingError>;
@@ -62,6 +64,7 @@ pub(super) fn repairs(name: &str) -> Option<Repairs> {
     match name {
         "sssp" => Some(Repairs { from_nothing: sssp::from_nothing, repair: sssp::repair }),
         "dfsssp" => Some(Repairs { from_nothing: sssp::layered_from_nothing, repair: sssp::repair_layered }),
+        "lash" => Some(Repairs { from_nothing: lash::from_nothing, repair: lash::repair }),
         _ => None,
     }
 }

@@ -7,6 +7,8 @@
 //!   channel and share the LIDs.
 //! - LMC: the LIDs of one port take different neighbours where several are on shortest paths, and then different cables; when
 //!   that needs more VLs than there are, different cables only.
+//! - After lost links: trees over one are mended with as few entries as minimal paths allow, and pairs of switches whose path changed
+//!   keep their SL where they can, both directions one ([`repair`](mod@repair), [`super::base`]).
 //! - Refuses: when the links have fewer VLs than it needs (says how many).
 //! - Multicast: the first lane keeps room for a tree of all switches ([`super::escape`]); where the VLs do not suffice even so,
 //!   a tree is grown in the last lane that has room when all pairs have theirs, if one has, and that lane is the first then.
@@ -23,8 +25,10 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::acyclic::Acyclic;
+use super::base::Kept;
 use super::escape;
 use super::layers::swapped;
+use super::room::{Taken, dependency_starts};
 use super::targets::Targets;
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
@@ -40,35 +44,49 @@ impl RoutingEngine for Lash {
     }
 
     fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
-        let available = input.vls();
-        let targets = Targets::new(graph, input);
-        let mut needed = u8::MAX;
-        let ways = usize::from(1_u8 << graph.destinations().iter().map(|d| d.lmc).max().unwrap_or(0).min(4));
-        let attempts = [(true, ways), (true, 1), (false, 1)];
-        let parents = escape::parents(graph);
-        let turns = escape::turns(graph, &parents);
-        for (spread, ways) in attempts.into_iter().skip(usize::from(ways == 1)) {
-            let paths = Paths::new(graph, &targets, spread, ways);
-            // Room for multicast, if there are VLs enough.
-            for reserved in [&turns[..], &[]] {
-                let mut layers = Layers::assign(graph, &paths, reserved);
-                needed = needed.min(layers.count());
-                if layers.count() <= available {
-                    let spanning = match reserved {
-                        [] => layers.make_room(graph, &paths, &parents),
-                        _ => Some(Arc::clone(&parents)),
-                    };
-                    let mut routes = tables(graph, &targets, &paths, &layers);
-                    routes.spanning = spanning.into_iter().collect();
-                    if routes.vls > 1 {
-                        routes.sl_to_vl = SlToVl::first_for_most(available);
-                    }
-                    return Ok(routes);
+        layered(graph, input).map(|(routes, ..)| routes)
+    }
+}
+
+fn layered(graph: &SwitchGraph, input: &RoutingInput) -> Result<(Routes, Paths, Layers), RoutingError> {
+    let available = input.vls();
+    let targets = Targets::new(graph, input);
+    let mut needed = u8::MAX;
+    let ways = usize::from(1_u8 << graph.destinations().iter().map(|d| d.lmc).max().unwrap_or(0).min(4));
+    let attempts = [(true, ways), (true, 1), (false, 1)];
+    let parents = escape::parents(graph);
+    let turns = escape::turns(graph, &parents);
+    for (spread, ways) in attempts.into_iter().skip(usize::from(ways == 1)) {
+        let paths = Paths::new(graph, &targets, spread, ways);
+        // Room for multicast, if there are VLs enough.
+        for reserved in [&turns[..], &[]] {
+            let mut layers = Layers::assign(graph, &paths, reserved);
+            needed = needed.min(layers.count());
+            if layers.count() <= available {
+                let spanning = match reserved {
+                    [] => layers.make_room(graph, &paths, &parents),
+                    _ => Some(Arc::clone(&parents)),
+                };
+                let mut routes = tables(graph, &targets, &paths, &layers);
+                routes.spanning = spanning.into_iter().collect();
+                if routes.vls > 1 {
+                    routes.sl_to_vl = SlToVl::first_for_most(available);
                 }
+                return Ok((routes, paths, layers));
             }
         }
-        Err(RoutingError::NotEnoughVls { engine: "lash", needed, available })
     }
+    Err(RoutingError::NotEnoughVls { engine: "lash", needed, available })
+}
+
+pub(super) fn from_nothing(
+    graph: &SwitchGraph,
+    input: &RoutingInput,
+) -> Result<(Routes, Kept), RoutingError> {
+    let (routes, paths, layers) = layered(graph, input)?;
+    let load = paths.load(graph);
+    let taken = Taken::new(graph, layers.taken(graph, &paths), routes.vls);
+    Ok((routes, Kept { load, taken: Some(taken), ways: paths.ways }))
 }
 
 /// Neighbours of switches, parallel cables joined, and the neighbour on the way to each switch.
@@ -184,14 +202,55 @@ impl Paths {
         (channel != NO_CHANNEL).then(|| self.offsets[s as usize] + u32::from(channel))
     }
 
+    /// Routes of hosts over each arc, parallel cables alike.
+    fn load(&self, graph: &SwitchGraph) -> Vec<u64> {
+        let mut hosts = vec![0_u64; self.count];
+        // Its hosts' LIDs, by way.
+        let mut lids = vec![0_u64; self.ways * self.count];
+        for d in graph.destinations().iter().filter(|d| d.host) {
+            hosts[d.switch as usize] += 1;
+            for (offset, _) in d.lids().enumerate() {
+                lids[offset % self.ways * self.count + d.switch as usize] += 1;
+            }
+        }
+        let over_channels = lids.par_iter().enumerate().fold(
+            || vec![0_u64; self.neighbours.len()],
+            |mut load, (tree, lids)| {
+                let (way, target) = (tree / self.count, (tree % self.count) as u32);
+                for s in (0..self.count as u32).filter(|s| *lids > 0 && hosts[*s as usize] > 0) {
+                    self.walk(way, s, target, |channel| load[channel as usize] += hosts[s as usize] * lids);
+                }
+                load
+            },
+        );
+        let over_channels = over_channels.reduce(Vec::new, |a, b| match a[..] {
+            [] => b,
+            _ => a.iter().zip(&b).map(|(a, b)| a + b).collect(),
+        });
+        let mut load = Vec::with_capacity(graph.all_arcs().len());
+        for s in 0..self.count as u32 {
+            let arcs = graph.arcs(s);
+            load.extend(arcs.iter().map(|arc| {
+                let cables = arcs.iter().filter(|other| other.to == arc.to).count() as u64;
+                self.channel(s, arc.to).map_or(0, |channel| over_channels[channel as usize] / cables)
+            }));
+        }
+        load
+    }
+
+    /// Calls `visit` with each channel of the way from `from` to `to`.
+    fn walk(&self, way: usize, from: SwitchIndex, to: SwitchIndex, mut visit: impl FnMut(u32)) {
+        let mut next = self.next(way, to, from);
+        while let Some(channel) = next {
+            visit(channel);
+            next = self.next(way, to, self.neighbours[channel as usize]);
+        }
+    }
+
     /// Appends every dependency on the way from `from` to `to`.
     fn dependencies(&self, way: usize, from: SwitchIndex, to: SwitchIndex, out: &mut Vec<(u32, u32)>) {
-        let mut last = self.next(way, to, from);
-        while let Some(channel) = last {
-            let next = self.next(way, to, self.neighbours[channel as usize]);
-            out.extend(next.map(|next| (channel, next)));
-            last = next;
-        }
+        let mut last = None;
+        self.walk(way, from, to, |channel| out.extend(last.replace(channel).map(|last| (last, channel))));
     }
 }
 
@@ -251,13 +310,43 @@ impl Layers {
         let lanes = (0..self.count()).rev().map(|number| (number, self.lanes[usize::from(number)].clone()));
         let fits = |lane: &mut Acyclic, turns: &[(u32, u32)]| lane.insert_all(&paths.turns(graph, turns));
         let (roomy, tree) = escape::find_room(graph, parents, lanes, fits)?;
+        fits(&mut self.lanes[usize::from(roomy)], &escape::turns(graph, &tree));
+        self.lanes.swap(0, usize::from(roomy));
         self.of_pair.iter_mut().for_each(|lane| *lane = swapped(*lane, roomy));
         Some(tree)
+    }
+
+    /// The lanes that have each pair of arcs in a row, as [`Taken::new`] numbers them: those whose channels have it.
+    fn taken(&self, graph: &SwitchGraph, paths: &Paths) -> Vec<u16> {
+        let starts = dependency_starts(graph);
+        let mut taken = vec![0; starts[graph.all_arcs().len()] as usize];
+        for s in 0..paths.count as u32 {
+            for (arc, ends) in (graph.offsets()[s as usize]..).zip(graph.arcs(s)) {
+                let Some(channel) = paths.channel(s, ends.to) else { continue };
+                let first = starts[arc as usize] as usize;
+                for (number, lane) in self.lanes.iter().enumerate() {
+                    for on in lane.following(channel) {
+                        let to = paths.neighbours[*on as usize];
+                        let cables = parallel(graph, ends.to, to);
+                        taken[first + cables.start..first + cables.end]
+                            .iter_mut()
+                            .for_each(|lanes| *lanes |= 1 << number);
+                    }
+                }
+            }
+        }
+        taken
     }
 
     fn count(&self) -> u8 {
         self.lanes.len() as u8
     }
+}
+
+/// The places among the arcs of `from` of those that lead to `to`.
+fn parallel(graph: &SwitchGraph, from: SwitchIndex, to: SwitchIndex) -> std::ops::Range<usize> {
+    let arcs = graph.arcs(from);
+    arcs.partition_point(|arc| arc.to < to)..arcs.partition_point(|arc| arc.to <= to)
 }
 
 fn tables(graph: &SwitchGraph, targets: &Targets, paths: &Paths, layers: &Layers) -> Routes {
@@ -297,6 +386,9 @@ fn tables(graph: &SwitchGraph, targets: &Targets, paths: &Paths, layers: &Layers
     }
     routes
 }
+
+mod repair;
+pub(super) use repair::repair;
 
 #[cfg(test)]
 mod tests {

@@ -54,7 +54,7 @@ pub(super) fn from_nothing(
 ) -> Result<(Routes, Kept), RoutingError> {
     let mut routes = Routes::empty(Sssp.name(), graph);
     let load = route_all(graph, input, &mut routes.lfts);
-    Ok((routes, Kept { load, taken: None }))
+    Ok((routes, Kept { load, taken: None, ways: 1 }))
 }
 
 /// The tables after lost links.
@@ -119,7 +119,7 @@ pub(super) fn layered_from_nothing(
     let turns = routes.spanning.first().map(|tree| escape::turns(graph, tree)).unwrap_or_default();
     let taken = taken(graph, &routes.lfts, &lanes_of(&routes), &turns);
     let taken = Taken::new(graph, taken, routes.vls);
-    Ok((routes, Kept { load, taken: Some(taken) }))
+    Ok((routes, Kept { load, taken: Some(taken), ways: 1 }))
 }
 
 /// The lane of each path.
@@ -299,6 +299,6 @@ fn price(load: u64) -> u64 {
     load.saturating_mul(load).min(1 << 46)
 }
 
-mod regrow;
+pub(super) mod regrow;
 #[cfg(test)]
 mod tests;

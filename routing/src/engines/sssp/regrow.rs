@@ -4,6 +4,8 @@
 //! has the least load by the routes of all. So as few entries move as minimal paths allow. Ports are taken in the order in which
 //! they were routed at first, and the load begins as that of the tables from before, less what the port at hand had lost.
 //!
+//! `lash` joins its trees so too.
+//!
 //! Cost: for each LID over a lost link the links of the switches below it, each with a walk to the target.
 
 use std::cmp::Reverse;
@@ -61,7 +63,12 @@ pub(super) fn regrow(
 }
 
 /// Joins the orphans of a tree, nearest first; `hops` is [`NONE`] everywhere before and after.
-fn join(cut: &Cut<'_>, tree: &mut Tree<'_>, siblings: &mut Siblings, (hops, load): (&mut [u32], &[u64])) {
+pub(in crate::engines) fn join(
+    cut: &Cut<'_>,
+    tree: &mut Tree<'_>,
+    siblings: &mut Siblings,
+    (hops, load): (&mut [u32], &[u64]),
+) {
     let graph = cut.graph;
     let order = measure(cut, tree, hops);
     for s in &order {
