@@ -3,7 +3,9 @@
 //! Of the n choices at switch s for a LID of rank r and LMC offset o, number (⌊r / Π[s]⌋ + o) mod n is taken: no counters,
 //! so every entry depends on its own switch and target only, rows are independent. Where all choices are up-links of a
 //! regular tree, the number is taken modulo the slots of the tree as it was meant ([`super::slots`]), and only LIDs whose
-//! slot is not among the choices are spread by a hash: one failed link changes few entries. Parallel cables down to a switch that
+//! slot is not among the choices go elsewhere: one failed link changes few entries. Each switch of a group takes another slot for
+//! them, so that what a link carried is parted over all others; a tree with many gaps is relieved of its full links
+//! ([`super::relief`]). Parallel cables down to a switch that
 //! has far fewer upper neighbours than others of its level are dealt by its own number of these in place of Π[s]; so are, at all
 //! switches above, the LIDs of a leaf with far fewer ways up than others, over the choices that there are ([`super::few_uplinks`]). Several
 //! lower switches are dealt by the divider of those below them ([`super::below`]). Where the operator orders a
@@ -20,7 +22,8 @@ use super::apart::{Before, set_apart, set_apart_again};
 use super::deal::places;
 use super::next_hops::{NextHops, RowChoices, TARGETS};
 use super::patterns::Patterns;
-use super::targets::{Target, Targets};
+use super::relief::relieve;
+use super::targets::Targets;
 use crate::fabric::{LinkChange, SwitchGraph, SwitchIndex};
 use crate::routes::{LftMatrix, NO_PORT, Routes};
 
@@ -39,11 +42,17 @@ impl Basis {
     /// The tables.
     pub(crate) fn routes(&self, engine: &str, graph: &SwitchGraph) -> Routes {
         let mut routes = self.dealt(engine, graph);
+        self.relieve(graph, &mut routes.lfts);
         self.set_apart(graph, &mut routes.lfts);
         routes
     }
 
-    /// The tables before [`Basis::set_apart`].
+    /// Takes routes off full links of a tree with many gaps.
+    pub(super) fn relieve(&self, graph: &SwitchGraph, lfts: &mut LftMatrix) {
+        relieve(graph, &self.targets, &self.hops, lfts);
+    }
+
+    /// The tables before [`Basis::relieve`] and [`Basis::set_apart`].
     pub(super) fn dealt(&self, engine: &str, graph: &SwitchGraph) -> Routes {
         let mut routes = Routes { order: self.order.clone(), ..Routes::empty(engine, graph) };
         deal(graph, &self.targets, &self.hops, &mut routes.lfts, KEEP_ALL);
@@ -270,11 +279,35 @@ impl<'a> Filler<'a> {
             }
             _ if self.slot_ports.is_empty() || own.is_some() => {
                 let digit = (own.unwrap_or(self.divider), self.digit.1);
-                spread(self.targets.of(target), digit, &self.ports, &self.ports, row);
+                places(self.targets.of(target), digit, self.ports.len(), |lid, _, place| {
+                    row[usize::from(lid)] = self.ports[place];
+                });
                 self.own_lids(target, row);
             }
-            _ => spread(self.targets.of(target), self.digit, &self.slot_ports, &self.ports, row),
+            _ => self.by_slots(target, row),
         }
+    }
+
+    /// Gives each LID the port of its slot. Those whose slot is no choice take the one so many slots further: by the next digit of
+    /// the rank, so that one switch spreads what it loses, and by the switch's number, so that the switches of a group
+    /// part what they lose alike, as all ways to a leaf behind one spine. What finds none there is spread by a hash.
+    fn by_slots(&self, target: SwitchIndex, row: &mut [u8]) {
+        let (divider, _) = self.digit;
+        let (slots, number) = (&self.slot_ports, self.targets.slots.number(self.switch));
+        let above = divider.saturating_mul(slots.len() as u32);
+        places(self.targets.of(target), self.digit, slots.len(), |lid, rank, place| {
+            let further = |place: usize| {
+                let by = number.wrapping_add(rank / above) as usize % (slots.len() - 1).max(1);
+                slots[(place + 1 + by) % slots.len()]
+            };
+            let port = match slots[place] {
+                NO_PORT => further(place),
+                port => port,
+            };
+            let port =
+                if port == NO_PORT { self.ports[hash(rank, lid, number) % self.ports.len()] } else { port };
+            row[usize::from(lid)] = port;
+        });
     }
 
     /// Deals the LIDs of a switch itself so that a choice that is lost moves what it had only.
@@ -316,14 +349,6 @@ fn usable_slots(slots: &[u8], choices: &[u8], usable: &mut Vec<u8>) {
     }
 }
 
-/// Gives each LID of `targets` one of `slots`, or one of `ports` where the slot is empty.
-fn spread(targets: &[Target], digit: (u32, u32), slots: &[u8], ports: &[u8], row: &mut [u8]) {
-    places(targets, digit, slots.len(), |lid, rank, place| {
-        let port = slots[place];
-        row[usize::from(lid)] = if port == NO_PORT { ports[hash(rank, lid) % ports.len()] } else { port };
-    });
-}
-
 /// A number that looks random, the same for the same seed, switch and LID (the finaliser of SplitMix64).
 fn chance(seed: u64, switch: SwitchIndex, lid: usize) -> usize {
     let mut mixed =
@@ -333,8 +358,8 @@ fn chance(seed: u64, switch: SwitchIndex, lid: usize) -> usize {
     (mixed ^ mixed >> 31) as usize
 }
 
-/// Spreads what has lost its slot, the same way on every switch.
-fn hash(rank: u32, lid: u16) -> usize {
-    let mixed = (u64::from(rank) << 16 | u64::from(lid)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> 40) as usize
+/// Spreads what has lost its slot and the next.
+fn hash(rank: u32, lid: u16, number: u32) -> usize {
+    let mixed = (u64::from(rank) << 16 | u64::from(lid)) ^ u64::from(number) << 48;
+    (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
 }

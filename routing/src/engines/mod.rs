@@ -26,6 +26,7 @@ mod nue;
 mod orphans;
 mod patterns;
 mod ranks;
+mod relief;
 mod room;
 mod slots;
 mod sssp;

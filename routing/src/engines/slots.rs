@@ -17,6 +17,10 @@ pub(crate) struct Slots {
     offsets: Vec<u32>,
     /// Exit port of each slot, [`NO_PORT`](crate::routes::NO_PORT) where no link is.
     ports: Vec<u8>,
+    /// For each switch, its place among the lower ones of its group.
+    numbers: Vec<u32>,
+    /// Slots with a link and all, of irregular switches too.
+    linked: (u32, u32),
 }
 
 impl Slots {
@@ -24,7 +28,8 @@ impl Slots {
     pub(crate) fn new(graph: &SwitchGraph, level: &[u16]) -> Self {
         let count = graph.switch_count();
         let groups = Groups::new(graph, level);
-        let mut slots = Self { offsets: vec![0], ports: Vec::new() };
+        let mut slots =
+            Self { offsets: vec![0], ports: Vec::new(), numbers: groups.numbers(), linked: (0, 0) };
         for s in 0..count as u32 {
             let group = groups.lower[s as usize];
             if group != u32::MAX {
@@ -39,6 +44,7 @@ impl Slots {
                     slots.ports[first + run * width + groups.place[arc.to as usize] as usize] = arc.out_port;
                     linked += 1;
                 }
+                slots.linked = (slots.linked.0 + linked as u32, slots.linked.1 + total as u32);
                 if linked * 4 < total * LINKED_QUARTERS {
                     slots.ports.truncate(first);
                 }
@@ -46,6 +52,16 @@ impl Slots {
             slots.offsets.push(slots.ports.len() as u32);
         }
         slots
+    }
+
+    /// How many places of up-links in a regular tree have a link, and how many there are.
+    pub(crate) fn linked(&self) -> (u32, u32) {
+        self.linked
+    }
+
+    /// The place of a switch among those that share its slots.
+    pub(crate) fn number(&self, s: SwitchIndex) -> u32 {
+        self.numbers[s as usize]
     }
 
     /// The exit ports of a switch's slots; empty where it has none.
@@ -75,6 +91,17 @@ struct Groups {
 }
 
 impl Groups {
+    /// For each switch, its place among the lower ones of its group, 0 without one.
+    fn numbers(&self) -> Vec<u32> {
+        let mut next = vec![0; self.upper_count.len()];
+        let number = |group: &u32| {
+            let Some(next) = next.get_mut(*group as usize) else { return 0 };
+            *next += 1;
+            *next - 1
+        };
+        self.lower.iter().map(number).collect()
+    }
+
     fn new(graph: &SwitchGraph, level: &[u16]) -> Self {
         let count = graph.switch_count();
         let mut groups = Self {

@@ -40,8 +40,9 @@ struct Dealt {
     engine: &'static str,
     graph: Arc<SwitchGraph>,
     basis: Arc<Basis>,
-    /// The tables before paths of one pair were set apart, and the tables.
+    /// The tables as they were dealt, with full links relieved, and with paths of one pair set apart.
     dealt: LftMatrix,
+    relieved: LftMatrix,
     lfts: LftMatrix,
 }
 
@@ -153,10 +154,12 @@ fn deal(
         None => basis.dealt(engine.name(), graph),
     };
     let dealt = routes.lfts.clone();
+    basis.relieve(graph, &mut routes.lfts);
+    let relieved = routes.lfts.clone();
     if let Some((standing, links)) = &links {
         let hops = &standing.basis.hops;
-        let before = Before { links, hops, dealt: &standing.dealt, apart: &standing.lfts };
-        routes.lfts = basis.set_apart_again(graph, &dealt, before);
+        let before = Before { links, hops, dealt: &standing.relieved, apart: &standing.lfts };
+        routes.lfts = basis.set_apart_again(graph, &relieved, before);
         routes.lfts.share_equal_rows(&standing.lfts);
     } else {
         basis.set_apart(graph, &mut routes.lfts);
@@ -166,6 +169,7 @@ fn deal(
         graph: Arc::clone(graph),
         basis: Arc::new(basis),
         dealt,
+        relieved,
         lfts: routes.lfts.clone(),
     };
     Ok((routes, standing))

@@ -122,6 +122,7 @@ impl Targets {
             && self.below[s as usize] == old.below[s as usize]
             && self.shift(s) == old.shift(s)
             && self.slots.of(s) == old.slots.of(s)
+            && self.slots.number(s) == old.slots.number(s)
             && self.cables_of(s).eq(old.cables_of(s))
             && self.few_uplinks.same_switch(&old.few_uplinks, s)
             && self.scatter == old.scatter

@@ -1,0 +1,402 @@
+//! Takes routes off the links that carry far too many, on trees that lack many of their links.
+//!
+//! Dealing LIDs without counters ([`super::fill`]) is even as long as a tree is nearly what it was meant to be. Where more
+//! than one of [`MISSING`] of its links are gone, some links are left with twice the routes of their like. So on such a
+//! fabric, link after link, the fullest first, single entries go over another best first arc: at the switch that sends over
+//! the link or at any that sends through it, as long as all links of the new way stay below the load of the one that is
+//! relieved. Any best arc may be taken at any switch, so the paths stay as short, and as legal, as they were. Links with no more
+//! than [`ENOUGH`] of the mean of their like (the links between the same two levels, one direction) are left alone.
+//!
+//! The result depends on the fabric alone (B24). A tree with fewer gaps is left as it was dealt, and a lost link there moves only
+//! what went over it; on one with more the links that are relieved next may be others. Cost: a walk of every host's LID from every
+//! switch for the loads, then for each full link the trees of the LIDs over it, up to [`WORK`] steps in all.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashSet;
+
+use super::next_hops::{NextHops, TARGETS};
+use super::targets::{Targets, levels_from_hosts};
+use crate::fabric::{SwitchGraph, SwitchIndex};
+use crate::routes::{LFT_BLOCK, LftMatrix};
+
+/// One link of so many has to be missing.
+const MISSING: u32 = 16;
+/// Parts of the mean load, a quarter each, that are not too many.
+const ENOUGH: u64 = 5;
+/// Steps along links after which what is done has to do.
+const WORK: u64 = 10_000_000;
+/// No arc.
+const NONE: u32 = u32::MAX;
+
+/// Moves entries of `lfts`, dealt by `targets` over the arcs of `hops`, where the fabric has gaps enough.
+pub(super) fn relieve(graph: &SwitchGraph, targets: &Targets, hops: &NextHops, lfts: &mut LftMatrix) {
+    let (linked, all) = targets.slots.linked();
+    let dealt = targets.scatter.is_none() && targets.port_order.is_empty();
+    if dealt && (all - linked).saturating_mul(MISSING) > all {
+        Relief::new(graph, hops, lfts).run();
+    }
+}
+
+/// A route that could go another way.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Move {
+    /// Load of the fullest link of the new way then.
+    most: u64,
+    /// Hosts whose routes that moves.
+    senders: Reverse<u64>,
+    lid: u16,
+    target: SwitchIndex,
+    /// The switch, and the arc that it takes.
+    at: SwitchIndex,
+    arc: u32,
+}
+
+struct Relief<'a> {
+    graph: &'a SwitchGraph,
+    hops: &'a NextHops,
+    lfts: &'a mut LftMatrix,
+    /// LIDs of hosts with their switches.
+    lids: Vec<(u16, SwitchIndex)>,
+    /// Hosts of each switch.
+    hosts: Vec<u64>,
+    by_port: Vec<[u32; 256]>,
+    /// The switch that each arc leaves.
+    from: Vec<SwitchIndex>,
+    /// Routes of hosts over each arc.
+    load: Vec<u64>,
+    tree: Tree,
+    /// The arcs of two ways.
+    ways: [Vec<u32>; 2],
+    work: u64,
+}
+
+impl<'a> Relief<'a> {
+    fn new(graph: &'a SwitchGraph, hops: &'a NextHops, lfts: &'a mut LftMatrix) -> Self {
+        let switches = || 0..graph.switch_count() as SwitchIndex;
+        let mut hosts = vec![0; graph.switch_count()];
+        let of_hosts = || graph.destinations().iter().filter(|d| d.host);
+        of_hosts().for_each(|d| hosts[d.switch as usize] += 1);
+        let by_port: Vec<_> = switches().map(|s| graph.arcs_by_port(s)).collect();
+        let lids: Vec<_> = of_hosts().flat_map(|d| d.lids().map(|lid| (lid, d.switch))).collect();
+        let load = loads(graph, lfts, &lids, (&hosts, &by_port));
+        let from = switches().flat_map(|s| std::iter::repeat_n(s, graph.arcs(s).len())).collect();
+        let tree = Tree::new(graph.switch_count());
+        Self { graph, hops, lfts, lids, hosts, by_port, from, load, tree, ways: Default::default(), work: 0 }
+    }
+
+    fn run(&mut self) {
+        let enough = self.enough();
+        let is_full = |load: &[u64], arc: u32| load[arc as usize] > enough[arc as usize];
+        let arcs = 0..self.load.len() as u32;
+        let full =
+            arcs.filter(|arc| is_full(&self.load, *arc)).map(|arc| (self.load[arc as usize], Reverse(arc)));
+        let mut heap: BinaryHeap<(u64, Reverse<u32>)> = full.collect();
+        while let Some((load, Reverse(arc))) = heap.pop() {
+            let now = self.load[arc as usize];
+            if !is_full(&self.load, arc) || self.work > WORK {
+                continue;
+            }
+            if now < load {
+                heap.push((now, Reverse(arc)));
+            } else if self.unload(arc, enough[arc as usize]) {
+                heap.push((self.load[arc as usize], Reverse(arc)));
+            }
+        }
+    }
+
+    /// For each arc the load that is not too much.
+    fn enough(&self) -> Vec<u64> {
+        let level = levels_from_hosts(self.graph);
+        let top = level.iter().copied().filter(|level| *level != u16::MAX).max().map_or(0, usize::from);
+        let kind = |arc: usize| {
+            let ends = [self.from[arc], self.graph.all_arcs()[arc].to].map(|s| level[s as usize]);
+            // Levels of neighbours differ by one at most.
+            ends.iter()
+                .all(|level| *level != u16::MAX)
+                .then(|| 3 * usize::from(ends[0]) + usize::from(ends[1] + 1 - ends[0]))
+        };
+        let mut sums = vec![(0, 0_u64); 3 * (top + 1)];
+        for (arc, load) in self.load.iter().enumerate() {
+            if let Some(kind) = kind(arc) {
+                sums[kind] = (sums[kind].0 + load, sums[kind].1 + 1);
+            }
+        }
+        let enough = |arc| kind(arc).map_or(u64::MAX, |kind| sums[kind].0 * ENOUGH / (4 * sums[kind].1));
+        (0..self.load.len()).map(enough).collect()
+    }
+
+    /// Takes routes off an arc until it has `enough`; false where none can go elsewhere.
+    fn unload(&mut self, arc: u32, enough: u64) -> bool {
+        let mut moves = self.moves(arc, enough);
+        moves.sort_unstable();
+        // Switches through which the routes of a LID have changed: the senders that were counted there are not those of now.
+        let mut changed = FxHashSet::default();
+        for Move { senders: Reverse(senders), lid, target, at, arc: other, .. } in moves {
+            if self.load[arc as usize] <= enough {
+                break;
+            }
+            if changed.contains(&(lid, at)) {
+                continue;
+            }
+            self.take_ways((lid, target), at, other);
+            // Once more, as the loads are others by now.
+            if self.most(senders).is_some_and(|most| most < self.load[arc as usize]) {
+                let [old, new] = &self.ways;
+                old.iter().for_each(|arc| self.load[*arc as usize] -= senders);
+                new.iter().for_each(|arc| self.load[*arc as usize] += senders);
+                self.lfts.row_mut(at)[usize::from(lid)] = self.graph.all_arcs()[other as usize].out_port;
+                changed.extend(old.iter().chain(new).map(|arc| (lid, self.from[*arc as usize])));
+            }
+        }
+        !changed.is_empty()
+    }
+
+    /// Routes over an arc that could go another way with less load: all of some LIDs, twice as many as are too many.
+    fn moves(&mut self, arc: u32, enough: u64) -> Vec<Move> {
+        let from = self.from[arc as usize];
+        let port = self.graph.all_arcs()[arc as usize].out_port;
+        let row = self.lfts.row(from);
+        let over = |(lid, target): &&(u16, SwitchIndex)| *target != from && row[usize::from(*lid)] == port;
+        let over: Vec<_> = self.lids.iter().filter(over).copied().collect();
+        let mut moves = Vec::new();
+        let mut wanted = 2 * (self.load[arc as usize] - enough);
+        for (lid, target) in over {
+            if wanted == 0 {
+                break;
+            }
+            let first = moves.len();
+            let mut tree = std::mem::take(&mut self.tree);
+            let entry = |s: SwitchIndex| self.lfts.row(s)[usize::from(lid)];
+            tree.grow(self.graph, entry, target, (&self.hosts, &self.by_port));
+            self.work += tree.next.len() as u64;
+            for at in tree.through(self.graph, from) {
+                self.moves_at(at, arc, (lid, target), &tree, &mut moves);
+            }
+            self.tree = tree;
+            let mut at: Vec<(SwitchIndex, u64)> =
+                moves[first..].iter().map(|m: &Move| (m.at, m.senders.0)).collect();
+            at.dedup();
+            wanted = wanted.saturating_sub(at.iter().map(|(_, senders)| senders).sum());
+        }
+        moves
+    }
+
+    fn moves_at(
+        &mut self,
+        at: SwitchIndex,
+        arc: u32,
+        (lid, target): (u16, SwitchIndex),
+        tree: &Tree,
+        moves: &mut Vec<Move>,
+    ) {
+        let senders = tree.senders[at as usize];
+        let (block, bit) = (target as usize / TARGETS, target as usize % TARGETS);
+        for other in self.graph.offsets()[at as usize]..self.graph.offsets()[at as usize + 1] {
+            if other == tree.next[at as usize] || self.hops.mask(block, other as usize) >> bit & 1 == 0 {
+                continue;
+            }
+            if self.load[other as usize] + senders >= self.load[arc as usize] {
+                continue;
+            }
+            self.take_ways((lid, target), at, other);
+            let most = self.most(senders).filter(|most| *most < self.load[arc as usize]);
+            if let Some(most) = most.filter(|_| !self.ways[1].contains(&arc)) {
+                moves.push(Move { most, senders: Reverse(senders), lid, target, at, arc: other });
+            }
+        }
+    }
+
+    /// Writes down the way that a LID takes from a switch, and the one that begins with another arc.
+    fn take_ways(&mut self, (lid, target): (u16, SwitchIndex), at: SwitchIndex, other: u32) {
+        let next = |s: SwitchIndex| match s == target {
+            true => NONE,
+            false => self.by_port[s as usize][usize::from(self.lfts.row(s)[usize::from(lid)])],
+        };
+        for (way, first) in self.ways.iter_mut().zip([next(at), other]) {
+            way.clear();
+            let mut arc = first;
+            while arc != NONE {
+                way.push(arc);
+                arc = next(self.graph.all_arcs()[arc as usize].to);
+            }
+            self.work += way.len() as u64;
+        }
+    }
+
+    /// The load of the fullest link that only the new way has, with what comes; `None` where it has none.
+    fn most(&self, senders: u64) -> Option<u64> {
+        let [old, new] = &self.ways;
+        new.iter().filter(|arc| !old.contains(arc)).map(|arc| self.load[*arc as usize] + senders).max()
+    }
+}
+
+/// The ways of one LID.
+#[derive(Default)]
+struct Tree {
+    /// The arc on which each switch sends, [`NONE`] at the target and where there is none.
+    next: Vec<u32>,
+    /// Hosts that send through each switch, its own included.
+    senders: Vec<u64>,
+    /// Switches, each before the one that it sends to.
+    order: Vec<SwitchIndex>,
+    /// Switches that send to each, and are not in order yet.
+    before: Vec<u32>,
+}
+
+impl Tree {
+    fn new(count: usize) -> Self {
+        Self { next: vec![NONE; count], senders: vec![0; count], order: Vec::new(), before: vec![0; count] }
+    }
+
+    /// Follows the entries of one LID.
+    fn grow(
+        &mut self,
+        graph: &SwitchGraph,
+        entry: impl Fn(SwitchIndex) -> u8,
+        target: SwitchIndex,
+        (hosts, by_port): (&[u64], &[[u32; 256]]),
+    ) {
+        let end = |arc: u32| graph.all_arcs()[arc as usize].to as usize;
+        self.before.fill(0);
+        for s in 0..self.next.len() as SwitchIndex {
+            let arc = if s == target { NONE } else { by_port[s as usize][usize::from(entry(s))] };
+            self.next[s as usize] = arc;
+            if arc != NONE {
+                self.before[end(arc)] += 1;
+            }
+        }
+        self.senders.copy_from_slice(hosts);
+        self.order.clear();
+        self.order.extend((0..self.next.len() as SwitchIndex).filter(|s| self.before[*s as usize] == 0));
+        let mut head = 0;
+        while let Some(&s) = self.order.get(head) {
+            head += 1;
+            let arc = self.next[s as usize];
+            if arc != NONE {
+                let to = end(arc);
+                self.senders[to] += self.senders[s as usize];
+                self.before[to] -= 1;
+                if self.before[to] == 0 {
+                    self.order.push(to as SwitchIndex);
+                }
+            }
+        }
+    }
+
+    /// A switch and all with hosts behind them that send through it.
+    fn through(&self, graph: &SwitchGraph, over: SwitchIndex) -> Vec<SwitchIndex> {
+        let mut is_through = vec![false; self.next.len()];
+        is_through[over as usize] = true;
+        for s in self.order.iter().rev().filter(|s| self.next[**s as usize] != NONE) {
+            let to = graph.all_arcs()[self.next[*s as usize] as usize].to;
+            is_through[*s as usize] |= is_through[to as usize];
+        }
+        let sends = |s: &SwitchIndex| is_through[*s as usize] && self.senders[*s as usize] > 0;
+        (0..self.next.len() as SwitchIndex).filter(sends).collect()
+    }
+}
+
+/// Routes of hosts over each arc.
+fn loads(
+    graph: &SwitchGraph,
+    lfts: &LftMatrix,
+    lids: &[(u16, SwitchIndex)],
+    known: (&[u64], &[[u32; 256]]),
+) -> Vec<u64> {
+    let block = |lid: u16| usize::from(lid) / LFT_BLOCK;
+    let blocks: Vec<&[(u16, SwitchIndex)]> = lids.chunk_by(|a, b| block(a.0) == block(b.0)).collect();
+    let count = graph.switch_count();
+    let none = || vec![0; graph.all_arcs().len()];
+    let add = |(mut load, mut tree): (Vec<u64>, Tree), lids: &&[(u16, SwitchIndex)]| {
+        // One block of all switches fits into a cache.
+        let first = block(lids[0].0) * LFT_BLOCK;
+        let part = |s| lfts.row(s)[first..first + LFT_BLOCK].iter().copied();
+        let entries: Vec<u8> = (0..count as SwitchIndex).flat_map(part).collect();
+        for (lid, target) in *lids {
+            let entry = |s: SwitchIndex| entries[s as usize * LFT_BLOCK + usize::from(*lid) - first];
+            tree.grow(graph, entry, *target, known);
+            for (arc, senders) in tree.next.iter().zip(&tree.senders).filter(|(arc, _)| **arc != NONE) {
+                load[*arc as usize] += senders;
+            }
+        }
+        (load, tree)
+    };
+    let sum = |mut sum: Vec<u64>, load: Vec<u64>| {
+        sum.iter_mut().zip(load).for_each(|(sum, load)| *sum += load);
+        sum
+    };
+    let found = blocks.par_iter().with_min_len(16).fold(|| (none(), Tree::new(count)), add);
+    found.map(|(load, _)| load).reduce(none, sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::seq::IndexedRandom;
+
+    use super::*;
+    use crate::engines::standing::maker;
+    use crate::engines::testing::check_all;
+    use crate::engines::{RoutingInput, by_name};
+    use crate::fabric::{Fabric, testing};
+    use crate::verify::{self, Options};
+
+    /// A tree less every so many-th of its cables.
+    fn with_gaps(m: &[usize], w: &[usize], lost: usize, seed: u128) -> Fabric {
+        let mut fabric = testing::fat_tree(m, w, 0);
+        let mut random = testing::seeded(seed);
+        let links = testing::between_switches(&fabric);
+        for link in links.sample(&mut random, links.len() / lost) {
+            fabric.disconnect(link.a);
+        }
+        fabric
+    }
+
+    /// Tables stay right, as short as they were, and the fullest link has much less than dealing without counters gives it.
+    #[test]
+    fn trees_with_many_gaps_have_no_link_twice_as_full_as_it_must_be() {
+        let input = RoutingInput::default();
+        let (mut before, mut after) = (0, 0);
+        for (number, (m, w)) in
+            [(&[6, 12][..], &[1, 6][..]), (&[4, 6, 5], &[1, 4, 3]), (&[4, 4, 4], &[1, 4, 4])]
+                .into_iter()
+                .cycle()
+                .take(12)
+                .enumerate()
+        {
+            let fabric = with_gaps(m, w, 5 + number % 4, number as u128);
+            let graph = SwitchGraph::new(&fabric);
+            for engine in ["minhop", "updn"] {
+                let basis = maker(engine).unwrap()(&graph, &input, None).unwrap();
+                let dealt = verify::check(&graph, &basis.dealt(engine, &graph), Options::default());
+                // Shortest paths may close a loop on such a tree.
+                let relieved = match engine {
+                    "minhop" => verify::check(&graph, &basis.routes(engine, &graph), Options::default()),
+                    _ => check_all(by_name(engine).unwrap(), &graph, &input),
+                };
+                assert_eq!(relieved.faults, dealt.faults, "{engine}, {m:?}, seed {number}");
+                println!(
+                    "{engine}, {m:?}, seed {number}: {} then {}",
+                    dealt.balance.max, relieved.balance.max
+                );
+                assert!(relieved.balance.max <= dealt.balance.max, "{engine}, {m:?}, seed {number}");
+                assert_eq!(relieved.hops.detours, dealt.hops.detours, "{engine}, {m:?}, seed {number}");
+                (before, after) = (before + dealt.balance.max, after + relieved.balance.max);
+            }
+        }
+        assert!(4 * after <= 3 * before, "{before} without, {after} with relief");
+    }
+
+    /// With a few gaps nothing moves but what was dealt.
+    #[test]
+    fn trees_with_few_gaps_are_left_as_they_were_dealt() {
+        let input = RoutingInput::default();
+        let graph = SwitchGraph::new(&with_gaps(&[6, 12], &[1, 6], 30, 1));
+        for engine in ["minhop", "updn", "dnup", "ftree"] {
+            let basis = maker(engine).unwrap()(&graph, &input, None).unwrap();
+            assert!(basis.dealt(engine, &graph) == basis.routes(engine, &graph), "{engine}");
+        }
+    }
+}
