@@ -35,23 +35,33 @@ const NONE: u32 = u32::MAX;
 pub(super) fn relieve(graph: &SwitchGraph, targets: &Targets, hops: &NextHops, lfts: &mut LftMatrix) {
     let (linked, all) = targets.slots.linked();
     let dealt = targets.scatter.is_none() && targets.port_order.is_empty();
-    if dealt && (all - linked).saturating_mul(MISSING) > all {
+    if dealt && (all - linked).saturating_mul(MISSING) > all && graph.lids_are_unique() {
         Relief::new(graph, hops, lfts).run();
     }
 }
 
-/// A route that could go another way.
+/// Moves entries of shortest paths however few links are missing, on fabrics some of whose switches have no hosts; the routes of
+/// hosts over each arc. `None` where every switch has hosts (moving single routes of tori costs lanes), or ports have several LIDs.
+pub(super) fn relieve_shortest(graph: &SwitchGraph, lfts: &mut LftMatrix) -> Option<Vec<u64>> {
+    let flat = levels_from_hosts(graph).iter().all(|level| *level == 0 || *level == u16::MAX);
+    if flat || graph.destinations().iter().any(|d| d.lmc > 0) || !graph.lids_are_unique() {
+        return None;
+    }
+    let hops = NextHops::shortest(graph, None, None);
+    let mut relief = Relief::new(graph, &hops, lfts);
+    relief.run();
+    Some(relief.load)
+}
+
+/// Routes that could go another way: those of all hosts that send to a LID through a switch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Move {
-    /// Load of the fullest link of the new way then.
+    /// Load of the fullest link of the best way then.
     most: u64,
-    /// Hosts whose routes that moves.
     senders: Reverse<u64>,
     lid: u16,
     target: SwitchIndex,
-    /// The switch, and the arc that it takes.
     at: SwitchIndex,
-    arc: u32,
 }
 
 struct Relief<'a> {
@@ -91,19 +101,15 @@ impl<'a> Relief<'a> {
         let enough = self.enough();
         let is_full = |load: &[u64], arc: u32| load[arc as usize] > enough[arc as usize];
         let arcs = 0..self.load.len() as u32;
-        let full =
-            arcs.filter(|arc| is_full(&self.load, *arc)).map(|arc| (self.load[arc as usize], Reverse(arc)));
-        let mut heap: BinaryHeap<(u64, Reverse<u32>)> = full.collect();
+        let mut heap: BinaryHeap<(u64, Reverse<u32>)> =
+            arcs.map(|arc| (self.load[arc as usize], Reverse(arc))).collect();
         while let Some((load, Reverse(arc))) = heap.pop() {
             let now = self.load[arc as usize];
-            if !is_full(&self.load, arc) || self.work > WORK {
+            if !is_full(&self.load, arc) || now != load || self.work > WORK {
                 continue;
             }
-            if now < load {
-                heap.push((now, Reverse(arc)));
-            } else if self.unload(arc, enough[arc as usize]) {
-                heap.push((self.load[arc as usize], Reverse(arc)));
-            }
+            let changed = self.unload(arc, enough[arc as usize]);
+            heap.extend(changed.into_iter().map(|arc| (self.load[arc as usize], Reverse(arc))));
         }
     }
 
@@ -128,85 +134,107 @@ impl<'a> Relief<'a> {
         (0..self.load.len()).map(enough).collect()
     }
 
-    /// Takes routes off an arc until it has `enough`; false where none can go elsewhere.
-    fn unload(&mut self, arc: u32, enough: u64) -> bool {
-        let mut moves = self.moves(arc, enough);
-        moves.sort_unstable();
-        // Switches through which the routes of a LID have changed: the senders that were counted there are not those of now.
-        let mut changed = FxHashSet::default();
-        for Move { senders: Reverse(senders), lid, target, at, arc: other, .. } in moves {
-            if self.load[arc as usize] <= enough {
-                break;
-            }
-            if changed.contains(&(lid, at)) {
-                continue;
-            }
-            self.take_ways((lid, target), at, other);
-            // Once more, as the loads are others by now.
-            if self.most(senders).is_some_and(|most| most < self.load[arc as usize]) {
-                let [old, new] = &self.ways;
-                old.iter().for_each(|arc| self.load[*arc as usize] -= senders);
-                new.iter().for_each(|arc| self.load[*arc as usize] += senders);
-                self.lfts.row_mut(at)[usize::from(lid)] = self.graph.all_arcs()[other as usize].out_port;
-                changed.extend(old.iter().chain(new).map(|arc| (lid, self.from[*arc as usize])));
-            }
-        }
-        !changed.is_empty()
-    }
-
-    /// Routes over an arc that could go another way with less load: all of some LIDs, twice as many as are too many.
-    fn moves(&mut self, arc: u32, enough: u64) -> Vec<Move> {
+    /// Takes routes off an arc until it has `enough`; all arcs whose load is another now.
+    fn unload(&mut self, arc: u32, enough: u64) -> FxHashSet<u32> {
         let from = self.from[arc as usize];
         let port = self.graph.all_arcs()[arc as usize].out_port;
         let row = self.lfts.row(from);
         let over = |(lid, target): &&(u16, SwitchIndex)| *target != from && row[usize::from(*lid)] == port;
         let over: Vec<_> = self.lids.iter().filter(over).copied().collect();
-        let mut moves = Vec::new();
-        let mut wanted = 2 * (self.load[arc as usize] - enough);
-        for (lid, target) in over {
-            if wanted == 0 {
+        let mut over = over.into_iter();
+        let mut arcs = FxHashSet::default();
+        while self.load[arc as usize] > enough {
+            // Twice as many as are too many, to choose from.
+            let wanted = 2 * (self.load[arc as usize] - enough);
+            let moves = self.moves(arc, &mut over, wanted);
+            if moves.is_empty() {
                 break;
             }
-            let first = moves.len();
+            self.make(&moves, arc, enough, &mut arcs);
+        }
+        arcs
+    }
+
+    /// Makes moves as long as more than `enough` goes over an arc.
+    fn make(&mut self, moves: &[Move], arc: u32, enough: u64, arcs: &mut FxHashSet<u32>) {
+        // Switches through which the routes of a LID have changed: the senders that were counted there are not those of now.
+        let mut changed = FxHashSet::default();
+        for Move { senders: Reverse(senders), lid, target, at, .. } in moves {
+            if self.load[arc as usize] <= enough {
+                break;
+            }
+            if changed.contains(&(*lid, *at)) {
+                continue;
+            }
+            // Once more, as the loads are others by now.
+            let Some((_, other)) = self.best(*at, arc, (*lid, *target), *senders) else { continue };
+            self.take_ways((*lid, *target), *at, other);
+            let [old, new] = &self.ways;
+            old.iter().for_each(|arc| self.load[*arc as usize] -= senders);
+            new.iter().for_each(|arc| self.load[*arc as usize] += senders);
+            self.lfts.row_mut(*at)[usize::from(*lid)] = self.graph.all_arcs()[other as usize].out_port;
+            changed.extend(old.iter().chain(new).map(|arc| (*lid, self.from[*arc as usize])));
+            arcs.extend(old.iter().chain(new));
+        }
+    }
+
+    /// Routes over an arc that could go another way with less load, the best first: all those of the next LIDs, until they are
+    /// as many as wanted.
+    fn moves(
+        &mut self,
+        arc: u32,
+        over: &mut impl Iterator<Item = (u16, SwitchIndex)>,
+        mut wanted: u64,
+    ) -> Vec<Move> {
+        let mut moves = Vec::new();
+        while wanted > 0
+            && let Some((lid, target)) = over.next()
+        {
             let mut tree = std::mem::take(&mut self.tree);
             let entry = |s: SwitchIndex| self.lfts.row(s)[usize::from(lid)];
             tree.grow(self.graph, entry, target, (&self.hosts, &self.by_port));
             self.work += tree.next.len() as u64;
-            for at in tree.through(self.graph, from) {
-                self.moves_at(at, arc, (lid, target), &tree, &mut moves);
+            for at in tree.through(self.graph, self.from[arc as usize]) {
+                let senders = tree.senders[at as usize];
+                if let Some((most, _)) = self.best(at, arc, (lid, target), senders) {
+                    moves.push(Move { most, senders: Reverse(senders), lid, target, at });
+                    wanted = wanted.saturating_sub(senders);
+                }
             }
             self.tree = tree;
-            let mut at: Vec<(SwitchIndex, u64)> =
-                moves[first..].iter().map(|m: &Move| (m.at, m.senders.0)).collect();
-            at.dedup();
-            wanted = wanted.saturating_sub(at.iter().map(|(_, senders)| senders).sum());
         }
+        moves.sort_unstable();
         moves
     }
 
-    fn moves_at(
+    /// The best other arc of a switch for a LID whose way leads over `arc`, with the load of the fullest link of the new way:
+    /// less than that of `arc` now.
+    fn best(
         &mut self,
         at: SwitchIndex,
         arc: u32,
         (lid, target): (u16, SwitchIndex),
-        tree: &Tree,
-        moves: &mut Vec<Move>,
-    ) {
-        let senders = tree.senders[at as usize];
+        senders: u64,
+    ) -> Option<(u64, u32)> {
         let (block, bit) = (target as usize / TARGETS, target as usize % TARGETS);
+        let mut best = None;
+        let mut most = self.load[arc as usize];
         for other in self.graph.offsets()[at as usize]..self.graph.offsets()[at as usize + 1] {
-            if other == tree.next[at as usize] || self.hops.mask(block, other as usize) >> bit & 1 == 0 {
-                continue;
-            }
-            if self.load[other as usize] + senders >= self.load[arc as usize] {
+            let is_best = self.hops.mask(block, other as usize) >> bit & 1 == 1;
+            if !is_best || self.load[other as usize] + senders >= most {
                 continue;
             }
             self.take_ways((lid, target), at, other);
-            let most = self.most(senders).filter(|most| *most < self.load[arc as usize]);
-            if let Some(most) = most.filter(|_| !self.ways[1].contains(&arc)) {
-                moves.push(Move { most, senders: Reverse(senders), lid, target, at, arc: other });
+            let [old, new] = &self.ways;
+            let only_new = new.iter().filter(|arc| !old.contains(arc));
+            let fullest = only_new.map(|arc| self.load[*arc as usize] + senders).max();
+            if let Some(fullest) =
+                fullest.filter(|fullest| *fullest < most && old.contains(&arc) && !new.contains(&arc))
+            {
+                (best, most) = (Some((fullest, other)), fullest);
             }
         }
+        best
     }
 
     /// Writes down the way that a LID takes from a switch, and the one that begins with another arc.
@@ -224,12 +252,6 @@ impl<'a> Relief<'a> {
             }
             self.work += way.len() as u64;
         }
-    }
-
-    /// The load of the fullest link that only the new way has, with what comes; `None` where it has none.
-    fn most(&self, senders: u64) -> Option<u64> {
-        let [old, new] = &self.ways;
-        new.iter().filter(|arc| !old.contains(arc)).map(|arc| self.load[*arc as usize] + senders).max()
     }
 }
 

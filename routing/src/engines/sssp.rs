@@ -9,6 +9,7 @@
 //!   even so, a tree is grown in the last lane that has room when all paths have theirs, if one has, and that lane is the first then.
 //!   So do the lanes that its paths are dealt to. SLs that no path has take the first lane; groups of the lowest of the others may find
 //!   no room.
+//! - Balance: in the end single routes are taken off the fullest links of fabrics that are more or less trees ([`super::relief`]).
 //! - LMC: from each switch, the paths of the LIDs of one port share as few links and switches as shortest paths allow, LID after
 //!   LID.
 //! - After lost links: trees over one are mended with as few entries as minimal paths allow ([`regrow`]), and with `dfsssp` the paths
@@ -27,6 +28,7 @@ use super::base::{Base, Kept};
 use super::escape;
 use super::layers::{layers, make_room, place, taken, use_spare};
 use super::orphans::Cut;
+use super::relief::relieve_shortest;
 use super::room::{self, Taken};
 use super::targets::one_by_one;
 use super::{RoutingEngine, RoutingError, RoutingInput};
@@ -166,7 +168,8 @@ fn route_all(graph: &SwitchGraph, input: &RoutingInput, lfts: &mut LftMatrix) ->
         d.lids().for_each(|lid| tree.take_back(usize::from(lid), lfts));
         tree.grow_all(d, lfts);
     }
-    tree.load
+    // What they could not know either is that those after them had no other way.
+    relieve_shortest(graph, lfts).unwrap_or(tree.load)
 }
 
 /// The shortest paths to one LID, and the load of all so far.

@@ -133,7 +133,7 @@ fn ways_to_a_leaf_with_few_uplinks_part_above_its_spine() {
     for engine in ["minhop", "updn", "ftree"] {
         let routes =
             crate::engines::by_name(engine).unwrap().route(&graph, &RoutingInput::default()).unwrap();
-        let report = crate::verify::check(&graph, &routes, crate::verify::Options::default());
+        let report = verify::check(&graph, &routes, verify::Options::default());
         assert_eq!(report.balance.max as usize, least, "{engine}");
     }
 }
