@@ -95,6 +95,11 @@ impl Acyclic {
         &self.out[x as usize]
     }
 
+    /// The places in an order that is forwards along all edges.
+    pub(crate) fn into_places(self) -> Vec<u32> {
+        self.place
+    }
+
     /// Takes an edge away.
     pub(crate) fn remove(&mut self, x: u32, y: u32) {
         self.out[x as usize].retain(|to| *to != y);

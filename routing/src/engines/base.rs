@@ -1,5 +1,5 @@
 //! Tables that are repaired after lost links, for engines in whose result every LID depends on those before it (`sssp`,
-//! `dfsssp`), or whose lanes do (`lash`).
+//! `dfsssp`, `nue`), or whose lanes do (`lash`).
 //!
 //! What these engines compute from nothing for a fabric less one cable has little in common with what they computed before:
 //! one other choice changes the load that all later LIDs see, or the dependencies that are left to them. So it can't be
@@ -21,7 +21,7 @@
 use std::sync::Arc;
 
 use super::room::Taken;
-use super::{RoutingEngine, RoutingError, RoutingInput, lash, sssp};
+use super::{RoutingEngine, RoutingError, RoutingInput, lash, nue, sssp};
 use crate::fabric::{LinkChange, SwitchGraph};
 use crate::routes::Routes;
 
@@ -65,6 +65,7 @@ pub(super) fn repairs(name: &str) -> Option<Repairs> {
         "sssp" => Some(Repairs { from_nothing: sssp::from_nothing, repair: sssp::repair }),
         "dfsssp" => Some(Repairs { from_nothing: sssp::layered_from_nothing, repair: sssp::repair_layered }),
         "lash" => Some(Repairs { from_nothing: lash::from_nothing, repair: lash::repair }),
+        "nue" => Some(Repairs { from_nothing: nue::from_nothing, repair: nue::repair }),
         _ => None,
     }
 }

@@ -5,7 +5,7 @@
 //! are those of shortest paths or go with them. Cost: the square of the tree's degrees.
 //!
 //! After lost links the parts that are left of a tree are joined by other links, and only where no links fit, a whole other tree is
-//! grown in the same lane.
+//! grown in the same lane. `nue` has one in each of its lanes, which may differ then.
 //!
 //! Where there is no room beforehand, a tree is grown among the dependencies that a lane leaves free when all paths have theirs.
 //! Cost: for each link, the degree of its ends on the tree.
@@ -103,11 +103,7 @@ pub(super) fn mend(
     links: &LinkChange,
     lane: &mut Lane<'_>,
 ) -> Option<Arc<[u32]>> {
-    let mut new_arc = vec![u32::MAX; old.all_arcs().len()];
-    (0..).zip(&links.old_arc).filter(|(_, old)| **old != u32::MAX).for_each(|(new, old)| {
-        new_arc[*old as usize] = new;
-    });
-    let left = parents.iter().map(|arc| new_arc.get(*arc as usize).copied().unwrap_or(u32::MAX)).collect();
+    let left = left_of(parents, old, links);
     let mut added = Vec::new();
     let joined = join(graph, left, |turns| lane.take_all(turns, &mut added));
     if joined.is_some() {
@@ -120,44 +116,61 @@ pub(super) fn mend(
     fits(lane, &turns(graph, &tree)).then_some(tree)
 }
 
-/// Joins the parts of a tree by any links that fit. `None` where some don't come together that the fabric joins.
+/// What lost links left of the tree `parents` of the first graph, for the second one.
+pub(super) fn left_of(parents: &[u32], old: &SwitchGraph, links: &LinkChange) -> Vec<u32> {
+    let mut new_arc = vec![u32::MAX; old.all_arcs().len()];
+    (0..).zip(&links.old_arc).filter(|(_, old)| **old != u32::MAX).for_each(|(new, old)| {
+        new_arc[*old as usize] = new;
+    });
+    parents.iter().map(|arc| new_arc.get(*arc as usize).copied().unwrap_or(u32::MAX)).collect()
+}
+
+/// Joins the parts of a tree by links that fit, those nearest to the tops of both parts first, lest ways along the tree get long. `None`
+/// where some don't come together that the fabric joins.
 fn join(
     graph: &SwitchGraph,
     mut up: Vec<u32>,
     mut fits: impl FnMut(&[(u32, u32)]) -> bool,
 ) -> Option<Arc<[u32]>> {
     let arcs = graph.all_arcs();
-    let top = |up: &[u32], mut s: SwitchIndex| {
+    let top = |mut s: SwitchIndex| {
+        let mut depth = 0;
         while let Some(arc) = arcs.get(up[s as usize] as usize) {
-            s = arc.to;
+            (s, depth) = (arc.to, depth + 1);
         }
-        s
+        (s, depth)
     };
-    let mut tops: Vec<SwitchIndex> = (0..up.len() as SwitchIndex).map(|s| top(&up, s)).collect();
+    let (mut tops, depths): (Vec<SwitchIndex>, Vec<u32>) = (0..up.len() as SwitchIndex).map(top).unzip();
+    let mut between = Vec::new();
+    for s in 0..up.len() as SwitchIndex {
+        let out = (graph.offsets()[s as usize]..).zip(graph.arcs(s));
+        let others = out.filter(|(_, arc)| tops[arc.to as usize] != tops[s as usize]);
+        between.extend(others.map(|(down, arc)| (depths[s as usize] + depths[arc.to as usize], s, down)));
+    }
+    between.sort_unstable();
     let mut ends = ends(graph, &up);
     let mut refused = false;
-    for s in 0..up.len() as SwitchIndex {
-        for (down, arc) in (graph.offsets()[s as usize]..).zip(graph.arcs(s)) {
-            let (upper, lower) = (tops[s as usize], tops[arc.to as usize]);
-            if upper == lower {
-                continue;
-            }
-            let Some(back) = back(graph, s, arc) else { continue };
-            let above = ends[s as usize].iter().flat_map(|(into, out)| [(*into, down), (back, *out)]);
-            let below = ends[arc.to as usize].iter().flat_map(|(into, out)| [(*into, back), (down, *out)]);
-            if !fits(&above.chain(below).collect::<Vec<_>>()) {
-                refused = true;
-                continue;
-            }
-            ends[s as usize].push((back, down));
-            ends[arc.to as usize].push((down, back));
-            tops.iter_mut().filter(|top| **top == lower).for_each(|top| *top = upper);
-            // What was above the lower end hangs below it now.
-            let (mut at, mut turned) = (arc.to, back);
-            while let Some(above) = arcs.get(std::mem::replace(&mut up[at as usize], turned) as usize) {
-                turned = self::back(graph, at, above)?;
-                at = above.to;
-            }
+    for (_, s, down) in between {
+        let arc = &arcs[down as usize];
+        let (upper, lower) = (tops[s as usize], tops[arc.to as usize]);
+        if upper == lower {
+            continue;
+        }
+        let Some(back) = back(graph, s, arc) else { continue };
+        let above = ends[s as usize].iter().flat_map(|(into, out)| [(*into, down), (back, *out)]);
+        let below = ends[arc.to as usize].iter().flat_map(|(into, out)| [(*into, back), (down, *out)]);
+        if !fits(&above.chain(below).collect::<Vec<_>>()) {
+            refused = true;
+            continue;
+        }
+        ends[s as usize].push((back, down));
+        ends[arc.to as usize].push((down, back));
+        tops.iter_mut().filter(|top| **top == lower).for_each(|top| *top = upper);
+        // What was above the lower end hangs below it now.
+        let (mut at, mut turned) = (arc.to, back);
+        while let Some(above) = arcs.get(std::mem::replace(&mut up[at as usize], turned) as usize) {
+            turned = self::back(graph, at, above)?;
+            at = above.to;
         }
     }
     let apart = |s: SwitchIndex| graph.arcs(s).iter().any(|arc| tops[arc.to as usize] != tops[s as usize]);

@@ -48,7 +48,12 @@ impl<'a> Cut<'a> {
 
     /// The LIDs of a port whose trees are cut.
     pub(super) fn lids_of(&self, d: &Destination) -> Vec<u16> {
-        d.lids().filter(|lid| self.is_cut[usize::from(*lid)]).collect()
+        d.lids().filter(|lid| self.is_cut(*lid)).collect()
+    }
+
+    /// Whether a LID's tree is cut.
+    pub(super) fn is_cut(&self, lid: u16) -> bool {
+        self.is_cut[usize::from(lid)]
     }
 
     /// The arc that a switch took, [`NONE`] where it is gone or there was none.
@@ -64,23 +69,29 @@ impl<'a> Cut<'a> {
     /// Takes the packets of a host's switches off the links that their old ways to `lid` use, for all of `from`.
     pub(super) fn take_back(&self, lid: u16, from: &[SwitchIndex], load: &mut [u64]) {
         for start in from.iter().filter(|s| self.hosts[**s as usize] > 0) {
-            let mut at = *start;
-            // No way is longer.
-            for _ in 0..self.hosts.len() {
-                let arc = self.old_arc(at, lid);
-                let port = self.lfts.row(at)[usize::from(lid)];
-                let to = match self.graph.all_arcs().get(arc as usize) {
-                    Some(ends) => {
-                        load[arc as usize] = load[arc as usize].saturating_sub(self.hosts[*start as usize]);
-                        ends.to
-                    }
-                    None => match self.old.arcs(at).iter().find(|arc| arc.out_port == port) {
-                        Some(gone) => gone.to,
-                        None => break,
-                    },
-                };
-                at = to;
-            }
+            self.old_way(lid, *start, |arc| {
+                if let Some(load) = load.get_mut(arc as usize) {
+                    *load = load.saturating_sub(self.hosts[*start as usize]);
+                }
+            });
+        }
+    }
+
+    /// Calls `visit` with each arc of the old way from a switch, [`NONE`] for those that are gone.
+    fn old_way(&self, lid: u16, from: SwitchIndex, mut visit: impl FnMut(u32)) {
+        let mut at = from;
+        // No way is longer.
+        for _ in 0..self.hosts.len() {
+            let arc = self.old_arc(at, lid);
+            let port = self.lfts.row(at)[usize::from(lid)];
+            at = match self.graph.all_arcs().get(arc as usize) {
+                Some(ends) => ends.to,
+                None => match self.old.arcs(at).iter().find(|arc| arc.out_port == port) {
+                    Some(gone) => gone.to,
+                    None => break,
+                },
+            };
+            visit(arc);
         }
     }
 }
@@ -160,6 +171,13 @@ impl<'a> Tree<'a> {
         self.cut.old_arc(s, self.lid)
     }
 
+    /// Hops that an orphan's way had.
+    pub(super) fn old_hops(&self, s: SwitchIndex) -> u32 {
+        let mut hops = 0;
+        self.cut.old_way(self.lid, s, |_| hops += 1);
+        hops
+    }
+
     /// The arc that a switch takes now.
     pub(super) fn next(&self, s: SwitchIndex) -> u32 {
         if self.is_orphan(s) { self.next[s as usize] } else { self.old_arc(s) }
@@ -219,13 +237,18 @@ impl<'a> Tree<'a> {
         self.orphans.iter().map(move |s| (*s, port(self.next[*s as usize])))
     }
 
-    /// Adds the ways of those LIDs of a port that are not cut to its siblings.
-    pub(super) fn begin_siblings(&mut self, d: &Destination, siblings: &mut Siblings) {
+    /// Adds the ways of those LIDs of a port that keep them to its siblings.
+    pub(super) fn begin_siblings(
+        &mut self,
+        d: &Destination,
+        keeps: impl Fn(u16) -> bool,
+        siblings: &mut Siblings,
+    ) {
         siblings.begin(d.switch);
         if d.lmc == 0 {
             return;
         }
-        for lid in d.lids().filter(|lid| !self.cut.is_cut[usize::from(*lid)]) {
+        for lid in d.lids().filter(|lid| keeps(*lid)) {
             self.begin(d, lid);
             self.fill();
             siblings.push(&self.next);

@@ -30,6 +30,16 @@ impl Taken {
         taken
     }
 
+    /// The same where such orders are known: for each lane the places of the arcs.
+    pub(super) fn with_orders(graph: &SwitchGraph, lanes: Vec<u16>, places: Vec<Arc<[u32]>>) -> Self {
+        Self { base: dependency_starts(graph), lanes, places }
+    }
+
+    /// The same with no more than some of the dependencies, for which the orders hold as well.
+    pub(super) fn with_fewer(&self, lanes: Vec<u16>) -> Self {
+        Self { base: self.base.clone(), lanes, places: self.places.clone() }
+    }
+
     /// An order of arcs that is forwards along the dependencies of a lane.
     fn order(&self, graph: &SwitchGraph, lane: u8) -> Arc<[u32]> {
         let arcs = graph.all_arcs();
@@ -66,21 +76,27 @@ pub(super) fn dependency_starts(graph: &SwitchGraph) -> Vec<u32> {
     base
 }
 
+const GONE: u32 = u32::MAX;
+
 /// Lanes of a graph that lost links.
 pub(super) struct Lanes<'a> {
     taken: &'a Taken,
     old: &'a SwitchGraph,
     graph: &'a SwitchGraph,
     links: &'a LinkChange,
+    /// New numbers of arcs by their old ones.
+    new_arc: Vec<u32>,
 }
 
 impl<'a> Lanes<'a> {
-    pub(super) const fn new(
+    pub(super) fn new(
         taken: &'a Taken,
         (old, graph): (&'a SwitchGraph, &'a SwitchGraph),
         links: &'a LinkChange,
     ) -> Self {
-        Self { taken, old, graph, links }
+        let mut new_arc = vec![GONE; old.all_arcs().len()];
+        (0..).zip(&links.old_arc).for_each(|(new, old)| new_arc[*old as usize] = new);
+        Self { taken, old, graph, links, new_arc }
     }
 
     /// A lane, empty where there was none of this number.
@@ -89,7 +105,17 @@ impl<'a> Lanes<'a> {
             Some(places) => self.links.old_arc.iter().map(|old| places[*old as usize]).collect(),
             None => (0..self.graph.all_arcs().len() as u32).collect(),
         };
-        Lane { lanes: self, number, dependencies: Acyclic::with_order(places), is_laid_out: false }
+        Lane {
+            lanes: self,
+            number: Some(number),
+            dependencies: Acyclic::with_order(places),
+            is_laid_out: false,
+        }
+    }
+
+    /// A lane with nothing in it; `places` is an order of arcs in which most dependencies will be forwards.
+    pub(super) fn empty(&self, places: Vec<u32>) -> Lane<'_> {
+        Lane { lanes: self, number: None, dependencies: Acyclic::with_order(places), is_laid_out: true }
     }
 
     /// Whether a lane had a dependency, by the numbers of arcs in the graph that is left.
@@ -104,7 +130,8 @@ impl<'a> Lanes<'a> {
 #[derive(Clone)]
 pub(super) struct Lane<'a> {
     lanes: &'a Lanes<'a>,
-    number: u8,
+    /// Which it was before the loss.
+    number: Option<u8>,
     /// Those that came, and when they are laid out those that were there.
     dependencies: Acyclic,
     is_laid_out: bool,
@@ -113,13 +140,23 @@ pub(super) struct Lane<'a> {
 impl Lane<'_> {
     /// Takes a dependency if it closes no cycle.
     pub(super) fn take(&mut self, arc: u32, on: u32) -> Insert {
-        if self.lanes.had(self.number, arc, on) {
+        if self.has_from_before(arc, on) {
             return Insert::Known;
         }
         if !self.is_laid_out && !self.dependencies.is_forward(arc, on) {
             self.lay_out();
         }
         self.dependencies.insert(arc, on)
+    }
+
+    /// Whether a dependency was taken before the loss.
+    pub(super) fn has_from_before(&self, arc: u32, on: u32) -> bool {
+        self.number.is_some_and(|number| self.lanes.had(number, arc, on))
+    }
+
+    /// Whether a dependency agrees with the order of arcs as it is, as those that were taken do.
+    pub(super) fn is_forward(&self, arc: u32, on: u32) -> bool {
+        self.dependencies.is_forward(arc, on)
     }
 
     /// Takes dependencies if they all together close no cycle, and appends those that came to `added`. False, and nothing changed,
@@ -147,11 +184,16 @@ impl Lane<'_> {
     /// Enters all that the lane had, which is forwards in the order as it is: nothing that came was against it yet.
     fn lay_out(&mut self) {
         self.is_laid_out = true;
-        let graph = self.lanes.graph;
-        for (arc, ends) in (0..).zip(graph.all_arcs()) {
-            for on in graph.offsets()[ends.to as usize]..graph.offsets()[ends.to as usize + 1] {
-                if self.lanes.had(self.number, arc, on) {
-                    self.dependencies.insert_new(arc, on);
+        let (Lanes { taken, old, links, new_arc, .. }, Some(number)) = (self.lanes, self.number) else {
+            return;
+        };
+        for (arc, before) in (0..).zip(&links.old_arc) {
+            let starts = &taken.base[*before as usize..];
+            let lanes = &taken.lanes[starts[0] as usize..starts[1] as usize];
+            let on = old.offsets()[old.all_arcs()[*before as usize].to as usize] as usize;
+            for (_, on) in lanes.iter().zip(&new_arc[on..]).filter(|(lanes, _)| **lanes >> number & 1 == 1) {
+                if *on != GONE {
+                    self.dependencies.insert_new(arc, *on);
                 }
             }
         }

@@ -17,7 +17,7 @@ use crate::fabric::{LinkChange, SwitchGraph};
 use crate::routes::{LftMatrix, Routes};
 
 /// What is kept of a run: for `minhop`, `updn`, `dnup` and `ftree` its parts, which the next tables take over as far as they would come out
-/// again; for `sssp`, `dfsssp` and `lash` the last tables from nothing, which are repaired while the fabric is theirs less some links.
+/// again; for `sssp`, `dfsssp`, `lash` and `nue` the last tables from nothing, which are repaired while the fabric is theirs less some links.
 #[derive(Clone, Debug)]
 pub struct Standing {
     /// What it routed, hosts that were away with it.

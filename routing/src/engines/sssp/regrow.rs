@@ -42,7 +42,7 @@ pub(super) fn regrow(
                 cut.take_back(*lid, &tree.orphans, load);
             }
         }
-        tree.begin_siblings(d, &mut siblings);
+        tree.begin_siblings(d, |lid| !cut.is_cut(lid), &mut siblings);
         for lid in lids {
             tree.begin(d, lid);
             if d.lmc > 0 {

@@ -1,0 +1,97 @@
+//! The channels and their dependencies, as all lanes see them, and the tree that is every lane's escape at first.
+
+use crate::engines::ranks::{joined_order, upper_arcs};
+use crate::fabric::{SwitchGraph, SwitchIndex};
+
+pub(super) const NONE: u32 = u32::MAX;
+
+/// What all lanes share.
+pub(super) struct Network<'g> {
+    pub(super) graph: &'g SwitchGraph,
+    /// Hosts of each switch.
+    pub(super) hosts: Vec<u64>,
+    /// The switch that each arc leaves.
+    pub(super) from: Vec<SwitchIndex>,
+    /// The switch that each arc leads to.
+    pub(super) to: Vec<SwitchIndex>,
+    /// The arc back over the cable of each arc.
+    pub(super) reverse: Vec<u32>,
+    /// Dependencies are numbered by their first arc, then by their second one: where those of each arc begin, less the number
+    /// of the first arc that can follow.
+    base: Vec<u32>,
+    pub(super) dependencies: usize,
+}
+
+impl<'g> Network<'g> {
+    pub(super) fn new(graph: &'g SwitchGraph) -> Self {
+        let mut hosts = vec![0; graph.switch_count()];
+        graph.destinations().iter().filter(|d| d.host).for_each(|d| hosts[d.switch as usize] += 1);
+        let from: Vec<u32> = (0..graph.switch_count() as u32)
+            .flat_map(|s| std::iter::repeat_n(s, graph.arcs(s).len()))
+            .collect();
+        let mut dependencies = 0_u32;
+        let mut base = Vec::with_capacity(from.len());
+        for arc in graph.all_arcs() {
+            base.push(dependencies.wrapping_sub(graph.offsets()[arc.to as usize]));
+            dependencies += graph.arcs(arc.to).len() as u32;
+        }
+        Self {
+            graph,
+            hosts,
+            to: graph.all_arcs().iter().map(|arc| arc.to).collect(),
+            reverse: reverse_arcs(graph, &from),
+            from,
+            base,
+            dependencies: dependencies as usize,
+        }
+    }
+
+    pub(super) fn arcs(&self, s: SwitchIndex) -> std::ops::Range<u32> {
+        self.graph.offsets()[s as usize]..self.graph.offsets()[s as usize + 1]
+    }
+
+    /// The number of the dependency of packets that come over `arc` and go on over `on`.
+    pub(super) fn dependency(&self, arc: u32, on: u32) -> usize {
+        self.base[arc as usize].wrapping_add(on) as usize
+    }
+}
+
+fn reverse_arcs(graph: &SwitchGraph, from: &[SwitchIndex]) -> Vec<u32> {
+    let reverse = |arc: usize| {
+        let ends = graph.all_arcs()[arc];
+        let back = |a: &(u32, &crate::fabric::Arc)| a.1.to == from[arc] && a.1.out_port == ends.in_port;
+        let arcs = (graph.offsets()[ends.to as usize]..).zip(graph.arcs(ends.to));
+        arcs.into_iter().find(back).map_or(NONE, |(number, _)| number)
+    };
+    (0..from.len()).map(reverse).collect()
+}
+
+/// The escape tree of tables from nothing.
+pub(super) struct Escape {
+    /// For each switch the arc to its parent, [`NONE`] for a root.
+    pub(super) parent: Vec<u32>,
+    /// The place of each arc in an order in which arcs upwards come first, the lowest first, then arcs downwards.
+    pub(super) places: Vec<u32>,
+}
+
+impl Escape {
+    pub(super) fn new(network: &Network<'_>) -> Self {
+        let order = joined_order(network.graph);
+        Self { places: places(network, &order), parent: upper_arcs(network.graph, &order) }
+    }
+}
+
+/// The places of arcs in an order that is forwards along every path up and down again: arcs upwards, the lowest first, then arcs
+/// downwards, the uppermost first. `order` has the place of each switch, the uppermost 0.
+fn places(network: &Network<'_>, order: &[u32]) -> Vec<u32> {
+    let key = |arc: &u32| {
+        let (from, to) = (network.from[*arc as usize], network.to[*arc as usize]);
+        let (from, to) = (i64::from(order[from as usize]), i64::from(order[to as usize]));
+        if to < from { (0, -from) } else { (1, from) }
+    };
+    let mut arcs: Vec<u32> = (0..network.to.len() as u32).collect();
+    arcs.sort_by_key(key);
+    let mut places = vec![0; arcs.len()];
+    (0..).zip(arcs).for_each(|(place, arc)| places[arc as usize] = place);
+    places
+}
