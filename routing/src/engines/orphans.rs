@@ -109,6 +109,8 @@ pub(super) struct Tree<'a> {
     /// Hops of switches that kept their ways, as far as they were asked for.
     hops: Vec<u32>,
     asked: Vec<SwitchIndex>,
+    /// Hosts that sent through each orphan; 0 elsewhere, and everywhere for LIDs of switches.
+    senders: Vec<u64>,
 }
 
 /// Not asked for yet.
@@ -126,12 +128,15 @@ impl<'a> Tree<'a> {
             next: vec![NONE; count],
             hops: vec![UNKNOWN; count],
             asked: Vec::new(),
+            senders: vec![0; count],
         }
     }
 
     /// Goes on to another LID and finds its orphans.
     pub(super) fn begin(&mut self, d: &Destination, lid: u16) {
-        self.orphans.drain(..).for_each(|s| self.is_orphan[s as usize] = false);
+        for s in self.orphans.drain(..) {
+            (self.is_orphan[s as usize], self.senders[s as usize]) = (false, 0);
+        }
         self.asked.drain(..).for_each(|s| self.hops[s as usize] = UNKNOWN);
         (self.lid, self.target) = (lid, d.switch);
         let cut = self.cut;
@@ -153,6 +158,21 @@ impl<'a> Tree<'a> {
                 }
             }
         }
+        if d.host {
+            self.count_senders();
+        }
+    }
+
+    /// Adds up the hosts behind each orphan: whoever sent to another comes after it.
+    fn count_senders(&mut self) {
+        for s in self.orphans.iter().rev() {
+            self.senders[*s as usize] += self.cut.hosts[*s as usize];
+            if let Some(arc) = self.cut.graph.all_arcs().get(self.cut.old_arc(*s, self.lid) as usize)
+                && self.is_orphan[arc.to as usize]
+            {
+                self.senders[arc.to as usize] += self.senders[*s as usize];
+            }
+        }
     }
 
     /// Enters the arcs of all switches that keep their ways, for [`Siblings`].
@@ -160,6 +180,11 @@ impl<'a> Tree<'a> {
         for (s, is_orphan) in self.is_orphan.iter().enumerate() {
             self.next[s] = if *is_orphan { NONE } else { self.cut.old_arc(s as u32, self.lid) };
         }
+    }
+
+    /// Hosts whose packets to the LID came through an orphan; 0 where the LID is a switch's.
+    pub(super) fn senders(&self, s: SwitchIndex) -> u64 {
+        self.senders[s as usize]
     }
 
     pub(super) fn is_orphan(&self, s: SwitchIndex) -> bool {

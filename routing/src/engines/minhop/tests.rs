@@ -144,7 +144,7 @@ fn a_lost_cable_is_shared_by_all_others_of_its_leaf() {
     let whole = testing::fat_tree(&[6, 12], &[1, 6], 0);
     let graph = Arc::new(SwitchGraph::new(&whole));
     let input = RoutingInput::default();
-    for engine in ["minhop", "updn", "ftree"] {
+    for engine in ["minhop", "updn", "ftree", "sssp", "dfsssp"] {
         let chain = [engine, NO_FALLBACK];
         let standing = route_chain_from(&chain, &graph, &input, None).unwrap().standing;
         for link in testing::between_switches(&whole) {

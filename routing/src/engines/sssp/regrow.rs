@@ -1,8 +1,9 @@
 //! Shortest paths after lost links: the trees that used one are mended, all others stay.
 //!
 //! Below a lost link a switch keeps its arc whenever that still leads nearer; else it takes, nearest first, the arc whose way
-//! has the least load by the routes of all. So as few entries move as minimal paths allow. Ports are taken in the order in which
-//! they were routed at first, and the load begins as that of the tables from before, less what the port at hand had lost.
+//! has the least load by the routes of all, those with it that the orphans before it will put there: else all would go one way. So
+//! as few entries move as minimal paths allow. Ports are taken in the order in which they were routed at first, and the load begins
+//! as that of the tables from before, less what the port at hand had lost.
 //!
 //! `lash` joins its trees so too.
 //!
@@ -67,10 +68,11 @@ pub(in crate::engines) fn join(
     cut: &Cut<'_>,
     tree: &mut Tree<'_>,
     siblings: &mut Siblings,
-    (hops, load): (&mut [u32], &[u64]),
+    (hops, load): (&mut [u32], &mut [u64]),
 ) {
     let graph = cut.graph;
     let order = measure(cut, tree, hops);
+    let mut counted = Vec::new();
     for s in &order {
         let nearer = hops[*s as usize] - 1;
         let leads_nearer = |tree: &mut Tree<'_>, arc: u32| {
@@ -98,7 +100,13 @@ pub(in crate::engines) fn join(
             }
         }
         tree.next[*s as usize] = best.2;
+        let senders = tree.senders(*s);
+        tree.way(*s, |arc| {
+            load[arc as usize] += senders;
+            counted.push((arc, senders));
+        });
     }
+    counted.into_iter().for_each(|(arc, senders)| load[arc as usize] -= senders);
     order.iter().for_each(|s| hops[*s as usize] = NONE);
 }
 
