@@ -17,13 +17,15 @@ declare -A fabrics=(
   [parallel]="xgft -m 8,8 -w 1,4 -p 1,2"
   [blocking]="xgft -m 8,6,4 -w 1,4,3"
   [damaged]="xgft -m 8,8,4 -w 1,8,4 --missing-links 5"
+  [lost-cable]="xgft -m 18,36 -w 1,18 --missing-links 0.2"
+  [gaps]="xgft -m 8,6,4 -w 1,4,3 --missing-links 15 --seed 6"
   [torus]="torus 4x4x4 --hosts 2"
   [dragonfly]="dragonfly -p 2 -a 4 --global 2"
   [dragonfly-plus]="dragonfly-plus -p 4 --leaves 4 --spines 4 --global 4 -g 5"
   [hyperx]="hyperx 4x4x3 --hosts 3"
   [random]="random-regular --switches 30 --degree 6 --hosts 4"
 )
-order=(tree648 tree216 parallel blocking damaged torus dragonfly dragonfly-plus hyperx random)
+order=(tree648 tree216 parallel blocking damaged lost-cable gaps torus dragonfly dragonfly-plus hyperx random)
 rounds=1000 engines=minhop,updn,ftree,dfsssp chosen=()
 while [ $# -gt 0 ]; do
   case $1 in
