@@ -13,8 +13,9 @@
 //! - Multicast: the first lane keeps room for a tree of all switches ([`super::escape`]); where the VLs do not suffice even so,
 //!   a tree is grown in the last lane that has room when all pairs have theirs, if one has, and that lane is the first then.
 //!   SLs that no path has take the first lane; groups of one that paths have, other than 0, take their chance.
-//! - VLs: 1 on trees, few elsewhere. The paths are first spread over equal neighbours, by both ends; if that needs more VLs than there are,
-//!   all take the neighbour behind the first port, which on regular cabling keeps to dimensions and needs fewer.
+//! - Balance: equal neighbours are taken in dimension order (the one behind the first port), by both ends, and if neither is even by the
+//!   load so far; of these the one goes whose fullest link has the fewest routes.
+//! - VLs: 1 on trees, few elsewhere. Where the most even choice needs more than there are, the next one is tried.
 //! - Cost: pairs of switches · hops, each with a short repair of a topological order ([`super::acyclic`]) in place of a new
 //!   search for cycles. Memory: dependencies for each lane, and two bytes for each pair of switches and each of up to 16
 //!   LIDs of a port: less than the tables. No limit on the number of switches.
@@ -29,6 +30,7 @@ use super::base::Kept;
 use super::escape;
 use super::layers::swapped;
 use super::room::{Taken, dependency_starts};
+use super::sssp::price;
 use super::targets::Targets;
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
@@ -53,30 +55,67 @@ fn layered(graph: &SwitchGraph, input: &RoutingInput) -> Result<(Routes, Paths, 
     let targets = Targets::new(graph, input);
     let mut needed = u8::MAX;
     let ways = usize::from(1_u8 << graph.destinations().iter().map(|d| d.lmc).max().unwrap_or(0).min(4));
-    let attempts = [(true, ways), (true, 1), (false, 1)];
     let parents = escape::parents(graph);
     let turns = escape::turns(graph, &parents);
-    for (spread, ways) in attempts.into_iter().skip(usize::from(ways == 1)) {
-        let paths = Paths::new(graph, &targets, spread, ways);
-        // Room for multicast, if there are VLs enough.
-        for reserved in [&turns[..], &[]] {
-            let mut layers = Layers::assign(graph, &paths, reserved);
-            needed = needed.min(layers.count());
-            if layers.count() <= available {
-                let spanning = match reserved {
-                    [] => layers.make_room(graph, &paths, &parents),
-                    _ => Some(Arc::clone(&parents)),
-                };
-                let mut routes = tables(graph, &targets, &paths, &layers);
-                routes.spanning = spanning.into_iter().collect();
-                if routes.vls > 1 {
-                    routes.sl_to_vl = SlToVl::first_for_most(available);
+    for ways in [ways, 1].into_iter().skip(usize::from(ways == 1)) {
+        for paths in candidates(graph, &targets, ways) {
+            // Room for multicast, if there are VLs enough.
+            for reserved in [&turns[..], &[]] {
+                let mut layers = Layers::assign(graph, &paths, reserved);
+                needed = needed.min(layers.count());
+                if layers.count() <= available {
+                    let spanning = match reserved {
+                        [] => layers.make_room(graph, &paths, &parents),
+                        _ => Some(Arc::clone(&parents)),
+                    };
+                    let mut routes = tables(graph, &targets, &paths, &layers);
+                    routes.spanning = spanning.into_iter().collect();
+                    if routes.vls > 1 {
+                        routes.sl_to_vl = SlToVl::first_for_most(available);
+                    }
+                    return Ok((routes, paths, layers));
                 }
-                return Ok((routes, paths, layers));
             }
         }
     }
     Err(RoutingError::NotEnoughVls { engine: "lash", needed, available })
+}
+
+/// Paths chosen one way and another, those whose fullest link has the fewest routes first.
+fn candidates(graph: &SwitchGraph, targets: &Targets, ways: usize) -> impl Iterator<Item = Paths> {
+    let drawn = move |choice| Paths::new(graph, targets, choice, ways);
+    // The most routes over a link, whether all links in use have about as many, and the paths.
+    let judged = |choice| {
+        let paths = drawn(choice);
+        let load = paths.load(graph);
+        let used = load.iter().filter(|load| **load > 0);
+        let mean = used.clone().sum::<u64>() / used.count().max(1) as u64;
+        let most = load.into_iter().max().unwrap_or(0);
+        (most, 10 * most <= 11 * mean, paths)
+    };
+    let mut found = vec![judged(Choice::BothEnds)];
+    let even_tree = !targets.is_flat() && found[0].1;
+    if !even_tree {
+        found.insert(0, judged(Choice::FirstPort));
+        // Choosing by load takes the longest, and breaks the rules that keep to few lanes: only where that can help.
+        if found.iter().all(|(_, even, _)| !even) {
+            found.push(judged(Choice::Load));
+        }
+        found.sort_by_key(|(most, ..)| *most);
+    }
+    let later = even_tree.then_some(Choice::FirstPort);
+    found.into_iter().map(|(.., paths)| paths).chain(later.into_iter().map(drawn))
+}
+
+/// Which of the neighbours on shortest paths is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Choice {
+    /// The one behind the first port: on regular cabling that keeps to dimensions.
+    FirstPort,
+    /// By the target, as its ranks would be, and by the switch, as one that has hosts gets all of its traffic so.
+    BothEnds,
+    /// The one whose way has the least load by all targets before, and once more by all others.
+    Load,
 }
 
 pub(super) fn from_nothing(
@@ -105,7 +144,7 @@ struct Paths {
 const NO_CHANNEL: u8 = u8::MAX;
 
 impl Paths {
-    fn new(graph: &SwitchGraph, targets: &Targets, spread: bool, ways: usize) -> Self {
+    fn new(graph: &SwitchGraph, targets: &Targets, choice: Choice, ways: usize) -> Self {
         let count = graph.switch_count();
         let mut offsets = vec![0];
         let mut neighbours: Vec<SwitchIndex> = Vec::new();
@@ -124,8 +163,22 @@ impl Paths {
         let mut paths = Self { offsets, neighbours, next, ways, count };
         let mut distance = vec![u16::MAX; count];
         let mut queue = Vec::with_capacity(count);
-        for target in 0..count as u32 {
-            paths.search(target, spread.then_some(targets), &mut distance, &mut queue);
+        let mut by_load = (choice == Choice::Load).then(|| ByLoad::new(graph, &paths));
+        let rounds = if by_load.is_some() { 2 } else { 1 };
+        for round in 0..rounds {
+            for target in 0..count as u32 {
+                paths.search(target, &mut distance, &mut queue);
+                match &mut by_load {
+                    Some(by_load) => {
+                        if round > 0 {
+                            by_load.count(&paths, target, &queue, false);
+                        }
+                        by_load.choose(&mut paths, target, &queue, &distance);
+                        by_load.count(&paths, target, &queue, true);
+                    }
+                    None => paths.choose(target, targets, choice, &queue, &distance),
+                }
+            }
         }
         paths
     }
@@ -150,13 +203,8 @@ impl Paths {
         turns.iter().filter_map(channels).collect()
     }
 
-    fn search(
-        &mut self,
-        target: SwitchIndex,
-        spread: Option<&Targets>,
-        distance: &mut [u16],
-        queue: &mut Vec<SwitchIndex>,
-    ) {
+    /// Hops to a target, and the switches in order of these.
+    fn search(&self, target: SwitchIndex, distance: &mut [u16], queue: &mut Vec<SwitchIndex>) {
         distance.fill(u16::MAX);
         distance[target as usize] = 0;
         queue.clear();
@@ -172,23 +220,42 @@ impl Paths {
                 }
             }
         }
+    }
+
+    /// The channels of a switch that lead nearer.
+    fn nearer(&self, s: SwitchIndex, distance: &[u16]) -> impl Iterator<Item = u32> {
+        let leads =
+            move |c: &u32| distance[self.neighbours[*c as usize] as usize] + 1 == distance[s as usize];
+        self.channels(s).filter(leads)
+    }
+
+    fn choose(
+        &mut self,
+        target: SwitchIndex,
+        targets: &Targets,
+        choice: Choice,
+        queue: &[SwitchIndex],
+        distance: &[u16],
+    ) {
         for s in &queue[1..] {
-            let nearer =
-                |c: &u32| distance[self.neighbours[*c as usize] as usize] + 1 == distance[*s as usize];
-            let equal: Vec<u32> = self.channels(*s).filter(nearer).collect();
-            // By the target, as its ranks would be, and by the switch, as one that has hosts gets all of its traffic so.
-            let first = spread.map_or(0, |targets| {
-                let digit = |of: SwitchIndex| {
-                    targets.of(of).first().map_or(of, |own| own.rank) / targets.divider[*s as usize]
-                };
-                digit(target).wrapping_add(digit(*s))
-            });
-            for way in 0..self.ways {
-                let choice = (first as usize + way) % equal.len().max(1);
-                let channel = equal.get(choice).map_or(NO_CHANNEL, |c| (c - self.offsets[*s as usize]) as u8);
-                let cell = self.cell(way, target, *s);
-                self.next[cell] = channel;
-            }
+            let equal: Vec<u32> = self.nearer(*s, distance).collect();
+            let digit = |of: SwitchIndex| {
+                targets.of(of).first().map_or(of, |own| own.rank) / targets.divider[*s as usize]
+            };
+            let first = match choice {
+                Choice::BothEnds => digit(target).wrapping_add(digit(*s)) as usize % equal.len().max(1),
+                Choice::FirstPort | Choice::Load => 0,
+            };
+            self.take(target, *s, &equal, first);
+        }
+    }
+
+    /// Gives the ways to a target the channels of a switch in turn, from one on.
+    fn take(&mut self, target: SwitchIndex, s: SwitchIndex, equal: &[u32], first: usize) {
+        for way in 0..self.ways {
+            let channel = equal.get((first + way) % equal.len().max(1));
+            let cell = self.cell(way, target, s);
+            self.next[cell] = channel.map_or(NO_CHANNEL, |c| (c - self.offsets[s as usize]) as u8);
         }
     }
 
@@ -251,6 +318,66 @@ impl Paths {
     fn dependencies(&self, way: usize, from: SwitchIndex, to: SwitchIndex, out: &mut Vec<(u32, u32)>) {
         let mut last = None;
         self.walk(way, from, to, |channel| out.extend(last.replace(channel).map(|last| (last, channel))));
+    }
+}
+
+/// Chooses by the load so far.
+struct ByLoad {
+    /// Hosts of each switch.
+    hosts: Vec<u64>,
+    /// Cables of each channel.
+    cables: Vec<u64>,
+    /// Routes over each channel.
+    load: Vec<u64>,
+    /// What the first way from each switch costs.
+    cost: Vec<u64>,
+    /// Hosts that send through each switch.
+    senders: Vec<u64>,
+}
+
+impl ByLoad {
+    fn new(graph: &SwitchGraph, paths: &Paths) -> Self {
+        let mut hosts = vec![0; paths.count];
+        graph.destinations().iter().filter(|d| d.host).for_each(|d| hosts[d.switch as usize] += 1);
+        let cables_to =
+            |s: u32, to: SwitchIndex| graph.arcs(s).iter().filter(|arc| arc.to == to).count() as u64;
+        let of = |s: u32| paths.channels(s).map(move |c| cables_to(s, paths.neighbours[c as usize]));
+        Self {
+            cables: (0..paths.count as u32).flat_map(of).collect(),
+            load: vec![0; paths.neighbours.len()],
+            cost: vec![0; paths.count],
+            senders: vec![0; paths.count],
+            hosts,
+        }
+    }
+
+    fn choose(&mut self, paths: &mut Paths, target: SwitchIndex, queue: &[SwitchIndex], distance: &[u16]) {
+        self.cost[target as usize] = 0;
+        for s in &queue[1..] {
+            let equal: Vec<u32> = paths.nearer(*s, distance).collect();
+            let cost = |c: &u32| {
+                let beyond = self.cost[paths.neighbours[*c as usize] as usize];
+                beyond.saturating_add(price(self.load[*c as usize] / self.cables[*c as usize]))
+            };
+            let best = (0..equal.len()).min_by_key(|place| cost(&equal[*place])).unwrap_or(0);
+            self.cost[*s as usize] = equal.get(best).map_or(0, cost);
+            paths.take(target, *s, &equal, best);
+        }
+    }
+
+    /// Puts the routes of hosts to a target on the channels of its ways, or takes them off.
+    fn count(&mut self, paths: &Paths, target: SwitchIndex, queue: &[SwitchIndex], on: bool) {
+        let to = self.hosts[target as usize];
+        for way in (0..paths.ways).filter(|_| to > 0) {
+            self.senders.copy_from_slice(&self.hosts);
+            for s in queue[1..].iter().rev() {
+                let Some(channel) = paths.next(way, target, *s) else { continue };
+                let routes = to * self.senders[*s as usize];
+                let load = &mut self.load[channel as usize];
+                *load = if on { *load + routes } else { *load - routes };
+                self.senders[paths.neighbours[channel as usize] as usize] += self.senders[*s as usize];
+            }
+        }
     }
 }
 
@@ -416,6 +543,25 @@ mod tests {
         let error = Lash.route(&graph, &RoutingInput { data_vls: 1, ..RoutingInput::default() }).unwrap_err();
         let RoutingError::NotEnoughVls { needed, available: 1, .. } = error else { panic!("{error}") };
         check_all(&Lash, &graph, &RoutingInput { data_vls: needed, ..RoutingInput::default() });
+    }
+
+    /// Dimension order is even on odd rings, the load so far elsewhere.
+    #[test]
+    fn no_link_of_a_torus_is_much_fuller_than_its_like() {
+        let input = RoutingInput { data_vls: 8, ..RoutingInput::default() };
+        for (radices, hosts, most) in [
+            (&[3, 3][..], 3, 1.0),
+            (&[5, 5], 3, 1.0),
+            (&[3, 3, 3], 2, 1.0),
+            (&[4, 4], 3, 1.3),
+            (&[4, 4, 3], 2, 1.3),
+        ] {
+            let graph = SwitchGraph::new(&crate::fabric::testing::torus(radices, hosts, 0));
+            let report = check_all(&Lash, &graph, &input);
+            let (fullest, mean) = (f64::from(report.balance.max), report.balance.mean);
+            assert_eq!(report.hops.detours, 0, "{radices:?}");
+            assert!(fullest <= most * mean + 0.5, "{radices:?}: {fullest}, mean {mean}");
+        }
     }
 
     /// Leaves take different spines although they have the same number of hosts, as many as there are uplinks or a multiple.

@@ -298,7 +298,7 @@ impl<'g> Tree<'g> {
 }
 
 /// What a link of this load costs: its square, so that two links of middling load are better than a heavy and a light one.
-fn price(load: u64) -> u64 {
+pub(super) fn price(load: u64) -> u64 {
     load.saturating_mul(load).min(1 << 46)
 }
 

@@ -90,6 +90,11 @@ impl Targets {
         this
     }
 
+    /// Whether no switch stands above those with hosts.
+    pub(crate) fn is_flat(&self) -> bool {
+        self.flat
+    }
+
     /// What a switch adds to the quotient: nothing in a tree, whose levels look at different digits of the rank already; in a
     /// flat fabric its number, lest all switches of a path choose alike.
     pub(crate) fn shift(&self, switch: SwitchIndex) -> u32 {
