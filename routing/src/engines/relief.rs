@@ -14,13 +14,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use super::next_hops::{NextHops, TARGETS};
 use super::targets::{Targets, levels_from_hosts};
 use crate::fabric::{SwitchGraph, SwitchIndex};
-use crate::routes::{LFT_BLOCK, LftMatrix};
+use crate::routes::LftMatrix;
+use tree::{Tree, loads};
 
 /// One link of so many has to be missing.
 const MISSING: u32 = 16;
@@ -255,170 +255,7 @@ impl<'a> Relief<'a> {
     }
 }
 
-/// The ways of one LID.
-#[derive(Default)]
-struct Tree {
-    /// The arc on which each switch sends, [`NONE`] at the target and where there is none.
-    next: Vec<u32>,
-    /// Hosts that send through each switch, its own included.
-    senders: Vec<u64>,
-    /// Switches, each before the one that it sends to.
-    order: Vec<SwitchIndex>,
-    /// Switches that send to each, and are not in order yet.
-    before: Vec<u32>,
-}
-
-impl Tree {
-    fn new(count: usize) -> Self {
-        Self { next: vec![NONE; count], senders: vec![0; count], order: Vec::new(), before: vec![0; count] }
-    }
-
-    /// Follows the entries of one LID.
-    fn grow(
-        &mut self,
-        graph: &SwitchGraph,
-        entry: impl Fn(SwitchIndex) -> u8,
-        target: SwitchIndex,
-        (hosts, by_port): (&[u64], &[[u32; 256]]),
-    ) {
-        let end = |arc: u32| graph.all_arcs()[arc as usize].to as usize;
-        self.before.fill(0);
-        for s in 0..self.next.len() as SwitchIndex {
-            let arc = if s == target { NONE } else { by_port[s as usize][usize::from(entry(s))] };
-            self.next[s as usize] = arc;
-            if arc != NONE {
-                self.before[end(arc)] += 1;
-            }
-        }
-        self.senders.copy_from_slice(hosts);
-        self.order.clear();
-        self.order.extend((0..self.next.len() as SwitchIndex).filter(|s| self.before[*s as usize] == 0));
-        let mut head = 0;
-        while let Some(&s) = self.order.get(head) {
-            head += 1;
-            let arc = self.next[s as usize];
-            if arc != NONE {
-                let to = end(arc);
-                self.senders[to] += self.senders[s as usize];
-                self.before[to] -= 1;
-                if self.before[to] == 0 {
-                    self.order.push(to as SwitchIndex);
-                }
-            }
-        }
-    }
-
-    /// A switch and all with hosts behind them that send through it.
-    fn through(&self, graph: &SwitchGraph, over: SwitchIndex) -> Vec<SwitchIndex> {
-        let mut is_through = vec![false; self.next.len()];
-        is_through[over as usize] = true;
-        for s in self.order.iter().rev().filter(|s| self.next[**s as usize] != NONE) {
-            let to = graph.all_arcs()[self.next[*s as usize] as usize].to;
-            is_through[*s as usize] |= is_through[to as usize];
-        }
-        let sends = |s: &SwitchIndex| is_through[*s as usize] && self.senders[*s as usize] > 0;
-        (0..self.next.len() as SwitchIndex).filter(sends).collect()
-    }
-}
-
-/// Routes of hosts over each arc.
-fn loads(
-    graph: &SwitchGraph,
-    lfts: &LftMatrix,
-    lids: &[(u16, SwitchIndex)],
-    known: (&[u64], &[[u32; 256]]),
-) -> Vec<u64> {
-    let block = |lid: u16| usize::from(lid) / LFT_BLOCK;
-    let blocks: Vec<&[(u16, SwitchIndex)]> = lids.chunk_by(|a, b| block(a.0) == block(b.0)).collect();
-    let count = graph.switch_count();
-    let none = || vec![0; graph.all_arcs().len()];
-    let add = |(mut load, mut tree): (Vec<u64>, Tree), lids: &&[(u16, SwitchIndex)]| {
-        // One block of all switches fits into a cache.
-        let first = block(lids[0].0) * LFT_BLOCK;
-        let part = |s| lfts.row(s)[first..first + LFT_BLOCK].iter().copied();
-        let entries: Vec<u8> = (0..count as SwitchIndex).flat_map(part).collect();
-        for (lid, target) in *lids {
-            let entry = |s: SwitchIndex| entries[s as usize * LFT_BLOCK + usize::from(*lid) - first];
-            tree.grow(graph, entry, *target, known);
-            for (arc, senders) in tree.next.iter().zip(&tree.senders).filter(|(arc, _)| **arc != NONE) {
-                load[*arc as usize] += senders;
-            }
-        }
-        (load, tree)
-    };
-    let sum = |mut sum: Vec<u64>, load: Vec<u64>| {
-        sum.iter_mut().zip(load).for_each(|(sum, load)| *sum += load);
-        sum
-    };
-    let found = blocks.par_iter().with_min_len(16).fold(|| (none(), Tree::new(count)), add);
-    found.map(|(load, _)| load).reduce(none, sum)
-}
+mod tree;
 
 #[cfg(test)]
-mod tests {
-    use rand::seq::IndexedRandom;
-
-    use super::*;
-    use crate::engines::standing::maker;
-    use crate::engines::testing::check_all;
-    use crate::engines::{RoutingInput, by_name};
-    use crate::fabric::{Fabric, testing};
-    use crate::verify::{self, Options};
-
-    /// A tree less every so many-th of its cables.
-    fn with_gaps(m: &[usize], w: &[usize], lost: usize, seed: u128) -> Fabric {
-        let mut fabric = testing::fat_tree(m, w, 0);
-        let mut random = testing::seeded(seed);
-        let links = testing::between_switches(&fabric);
-        for link in links.sample(&mut random, links.len() / lost) {
-            fabric.disconnect(link.a);
-        }
-        fabric
-    }
-
-    /// Tables stay right, as short as they were, and the fullest link has much less than dealing without counters gives it.
-    #[test]
-    fn trees_with_many_gaps_have_no_link_twice_as_full_as_it_must_be() {
-        let input = RoutingInput::default();
-        let (mut before, mut after) = (0, 0);
-        for (number, (m, w)) in
-            [(&[6, 12][..], &[1, 6][..]), (&[4, 6, 5], &[1, 4, 3]), (&[4, 4, 4], &[1, 4, 4])]
-                .into_iter()
-                .cycle()
-                .take(12)
-                .enumerate()
-        {
-            let fabric = with_gaps(m, w, 5 + number % 4, number as u128);
-            let graph = SwitchGraph::new(&fabric);
-            for engine in ["minhop", "updn"] {
-                let basis = maker(engine).unwrap()(&graph, &input, None).unwrap();
-                let dealt = verify::check(&graph, &basis.dealt(engine, &graph), Options::default());
-                // Shortest paths may close a loop on such a tree.
-                let relieved = match engine {
-                    "minhop" => verify::check(&graph, &basis.routes(engine, &graph), Options::default()),
-                    _ => check_all(by_name(engine).unwrap(), &graph, &input),
-                };
-                assert_eq!(relieved.faults, dealt.faults, "{engine}, {m:?}, seed {number}");
-                println!(
-                    "{engine}, {m:?}, seed {number}: {} then {}",
-                    dealt.balance.max, relieved.balance.max
-                );
-                assert!(relieved.balance.max <= dealt.balance.max, "{engine}, {m:?}, seed {number}");
-                assert_eq!(relieved.hops.detours, dealt.hops.detours, "{engine}, {m:?}, seed {number}");
-                (before, after) = (before + dealt.balance.max, after + relieved.balance.max);
-            }
-        }
-        assert!(4 * after <= 3 * before, "{before} without, {after} with relief");
-    }
-
-    /// With a few gaps nothing moves but what was dealt.
-    #[test]
-    fn trees_with_few_gaps_are_left_as_they_were_dealt() {
-        let input = RoutingInput::default();
-        let graph = SwitchGraph::new(&with_gaps(&[6, 12], &[1, 6], 30, 1));
-        for engine in ["minhop", "updn", "dnup", "ftree"] {
-            let basis = maker(engine).unwrap()(&graph, &input, None).unwrap();
-            assert!(basis.dealt(engine, &graph) == basis.routes(engine, &graph), "{engine}");
-        }
-    }
-}
+mod tests;
