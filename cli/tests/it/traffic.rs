@@ -93,7 +93,9 @@ fn what_cannot_be_used_is_refused_with_its_place() {
 /// Alone and in a list, as `rsm route` does it; the others are measured all the same.
 #[test]
 fn too_few_lanes_are_input_that_cannot_be_used() {
-    let torus = net("torus4x4.net");
+    let folder = tempfile::tempdir().expect("a folder");
+    let torus = folder.path().join("torus5x5.net").to_str().expect("text").to_owned();
+    assert_eq!(rsm(&["generate", "torus", "5x5", "-o", &torus]).code, Some(0));
     let with = |engines: &str| {
         let said =
             rsm(&["simulate", "traffic", &torus, "--engine", engines, "--rounds", "5", "--data-vls", "1"]);
