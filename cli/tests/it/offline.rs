@@ -98,7 +98,7 @@ fn an_engine_gives_the_same_exit_code_in_a_list() {
         }
     }
     for list in ["no_fallback", "no_fallback,updn", "updn,no_fallback,minhop"] {
-        let said = rsm(&["route", &torus, "--chain", "--engine", list]);
+        let said = rsm(&["route", &even, "--chain", "--engine", list]);
         let text = format!("rsm: --engine {list}: no_fallback stands at the end, after an engine");
         assert_eq!(said.refused(2), text);
     }

@@ -45,6 +45,11 @@ impl QosConfig {
         let Some(file) = &self.opensm_file else { return Ok(self.alone()) };
         let unreadable = |source| ConfigError::Unreadable { file: PathBuf::clone(file), source };
         let text = text(file).map_err(unreadable)?;
+        // Options of others are passed over, so that nothing else would tell that this is no such file.
+        if let Some((line, column)) = not_text(&text) {
+            let message = "no text, expected opensm's options".to_owned();
+            return Err(ConfigError::Invalid { file: file.clone(), line, column, key: None, message });
+        }
         let options = qos::read(&text).map_err(|error| ConfigError::Invalid {
             file: file.clone(),
             line: error.line,
@@ -54,6 +59,15 @@ impl QosConfig {
         })?;
         Ok(self.options().over(&options))
     }
+}
+
+/// Line and column, from 1, of the first character before a comment that is no text.
+fn not_text(text: &str) -> Option<(usize, usize)> {
+    let bad = |line: &str| {
+        let options = line.split('#').next().unwrap_or_default();
+        options.chars().position(|c| c == char::REPLACEMENT_CHARACTER || c == '\0')
+    };
+    (1..).zip(text.lines()).find_map(|(number, line)| Some((number, bad(line)? + 1)))
 }
 
 #[cfg(test)]
