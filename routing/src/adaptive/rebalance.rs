@@ -136,8 +136,7 @@ impl<'a> Mover<'a> {
         for (cell, arc) in next.arcs.iter().enumerate().filter(|(_, arc)| **arc != u32::MAX) {
             over[*arc as usize].push((cell % hosts.len()) as u32);
         }
-        let switches = 0..graph.switch_count() as u32;
-        let from = switches.flat_map(|s| std::iter::repeat_n(s, graph.arcs(s).len())).collect();
+        let from = graph.sources();
         let distance = distances(graph);
         Self { graph, settings, lfts: tables.clone(), hosts, next, through, over, from, distance }
     }
@@ -182,7 +181,7 @@ impl<'a> Mover<'a> {
             let host = host as usize;
             let threshold =
                 damping.threshold(self.graph.guid(s), self.hosts[host].0, self.settings.hysteresis);
-            for number in self.graph.offsets()[s as usize]..self.graph.offsets()[s as usize + 1] {
+            for number in self.graph.arc_range(s) {
                 let found = self.consider(s, host, arc, number, sent as f64, threshold);
                 if let Some(found) = found.filter(|f| best.as_ref().is_none_or(|b| f.gain > b.gain)) {
                     best = Some(found);

@@ -160,11 +160,10 @@ struct Links {
 impl Links {
     fn new(graph: &SwitchGraph) -> Self {
         let all = graph.all_arcs();
-        let switches = 0..graph.switch_count() as SwitchIndex;
-        let by_port: Vec<_> = switches.clone().map(|s| graph.arcs_by_port(s)).collect();
-        let from = switches.flat_map(|s| std::iter::repeat_n(s, graph.arcs(s).len())).collect();
+        let by_port: Vec<_> =
+            (0..graph.switch_count() as SwitchIndex).map(|s| graph.arcs_by_port(s)).collect();
         let back = all.iter().map(|arc| by_port[arc.to as usize][usize::from(arc.in_port)]).collect();
-        Self { from, to: all.iter().map(|arc| arc.to).collect(), back, by_port }
+        Self { from: graph.sources(), to: all.iter().map(|arc| arc.to).collect(), back, by_port }
     }
 }
 
@@ -232,8 +231,9 @@ impl<'g> Columns<'g> {
         for s in 0..self.graph.switch_count() as SwitchIndex {
             let first = self.choices.len();
             self.offsets.push(first as u32);
-            let arcs = self.graph.offsets()[s as usize]..self.graph.offsets()[s as usize + 1];
-            self.choices.extend(arcs.filter(|arc| hops.mask(block, *arc as usize) >> bit & 1 == 1));
+            self.choices.extend(
+                self.graph.arc_range(s).filter(|arc| hops.mask(block, *arc as usize) >> bit & 1 == 1),
+            );
             if self.choices.len() > first + 1 {
                 ports.clear();
                 ports.extend(

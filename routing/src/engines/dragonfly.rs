@@ -29,10 +29,6 @@ pub struct DragonflyPlus;
 /// Why two switches have no path.
 const NO_LINK: &str = "no direct global link joins the groups of switches";
 
-fn sources(graph: &SwitchGraph) -> Vec<SwitchIndex> {
-    (0..graph.switch_count() as u32).flat_map(|s| std::iter::repeat_n(s, graph.arcs(s).len())).collect()
-}
-
 impl RoutingEngine for Dragonfly {
     fn name(&self) -> &'static str {
         "dragonfly"
@@ -40,7 +36,7 @@ impl RoutingEngine for Dragonfly {
 
     fn route(&self, graph: &SwitchGraph, input: &RoutingInput) -> Result<Routes, RoutingError> {
         let group = complete_groups(graph)?;
-        let from = sources(graph);
+        let from = graph.sources();
         let turn = |arc: usize| {
             let to = graph.all_arcs()[arc].to;
             if group[from[arc] as usize] == group[to as usize] { Turn::Local } else { Turn::Global }
@@ -135,7 +131,7 @@ pub(super) fn basis_plus(graph: &SwitchGraph, input: &RoutingInput) -> Result<Ba
 fn up_global_down(graph: &SwitchGraph) -> Result<NextHops, RoutingError> {
     let leaf = with_hosts(graph);
     let refuse = |reason| RoutingError::Unsuitable { engine: "dragonfly-plus", reason };
-    let from = sources(graph);
+    let from = graph.sources();
     let ends = |arc: usize| (from[arc], graph.all_arcs()[arc].to);
     let two_leaves = |arc: &usize| leaf[ends(*arc).0 as usize] && leaf[ends(*arc).1 as usize];
     if let Some(arc) = (0..from.len()).find(two_leaves) {

@@ -21,13 +21,6 @@ pub(super) fn parents(graph: &SwitchGraph) -> Arc<[u32]> {
     upper_arcs(graph, &joined_order(graph)).into()
 }
 
-/// The number of the arc that comes back where `arc` leads from `s`.
-fn back(graph: &SwitchGraph, s: SwitchIndex, arc: &crate::fabric::Arc) -> Option<u32> {
-    let key = (s, arc.in_port);
-    let place = graph.arcs(arc.to).binary_search_by_key(&key, |back| (back.to, back.out_port)).ok()?;
-    Some(graph.offsets()[arc.to as usize] + place as u32)
-}
-
 /// Roots by which [`grow`] is tried: the one of [`parents`], and some others.
 fn roots(graph: &SwitchGraph) -> impl Iterator<Item = Option<SwitchIndex>> {
     let count = graph.switch_count() as SwitchIndex;
@@ -77,7 +70,7 @@ fn grow(
             head += 1;
             for (down, arc) in (graph.offsets()[at as usize]..).zip(graph.arcs(at)) {
                 let to = arc.to as usize;
-                let Some(back) = back(graph, at, arc).filter(|_| !joined[to]) else { continue };
+                let Some(back) = graph.back(at, arc).filter(|_| !joined[to]) else { continue };
                 let turns = ends[at as usize].iter().flat_map(|(into, out)| [(*into, down), (back, *out)]);
                 if fits(&turns.collect::<Vec<_>>()) {
                     (joined[to], up[to]) = (true, back);
@@ -118,10 +111,7 @@ pub(super) fn mend(
 
 /// What lost links left of the tree `parents` of the first graph, for the second one.
 pub(super) fn left_of(parents: &[u32], old: &SwitchGraph, links: &LinkChange) -> Vec<u32> {
-    let mut new_arc = vec![u32::MAX; old.all_arcs().len()];
-    (0..).zip(&links.old_arc).filter(|(_, old)| **old != u32::MAX).for_each(|(new, old)| {
-        new_arc[*old as usize] = new;
-    });
+    let new_arc = links.new_arcs(old.all_arcs().len());
     parents.iter().map(|arc| new_arc.get(*arc as usize).copied().unwrap_or(u32::MAX)).collect()
 }
 
@@ -156,7 +146,7 @@ fn join(
         if upper == lower {
             continue;
         }
-        let Some(back) = back(graph, s, arc) else { continue };
+        let Some(back) = graph.back(s, arc) else { continue };
         let above = ends[s as usize].iter().flat_map(|(into, out)| [(*into, down), (back, *out)]);
         let below = ends[arc.to as usize].iter().flat_map(|(into, out)| [(*into, back), (down, *out)]);
         if !fits(&above.chain(below).collect::<Vec<_>>()) {
@@ -169,7 +159,7 @@ fn join(
         // What was above the lower end hangs below it now.
         let (mut at, mut turned) = (arc.to, back);
         while let Some(above) = arcs.get(std::mem::replace(&mut up[at as usize], turned) as usize) {
-            turned = self::back(graph, at, above)?;
+            turned = graph.back(at, above)?;
             at = above.to;
         }
     }
@@ -194,7 +184,7 @@ fn ends(graph: &SwitchGraph, parents: &[u32]) -> Vec<Vec<(u32, u32)>> {
     let mut ends: Vec<Vec<(u32, u32)>> = vec![Vec::new(); graph.switch_count()];
     for (s, arc) in (0..graph.switch_count() as SwitchIndex).zip(parents) {
         let Some(to) = graph.all_arcs().get(*arc as usize) else { continue };
-        let Some(back) = back(graph, s, to) else { continue };
+        let Some(back) = graph.back(s, to) else { continue };
         ends[s as usize].push((back, *arc));
         ends[to.to as usize].push((*arc, back));
     }

@@ -132,8 +132,8 @@ fn tables(graph: &SwitchGraph, targets: &Targets, paths: &Paths, layers: &Layers
         let cables: Vec<Vec<u8>> = paths
             .channels(s)
             .map(|channel| {
-                let there = graph.arcs(s).iter().filter(|a| a.to == paths.neighbours[channel as usize]);
-                there.map(|arc| arc.out_port).collect()
+                let there = &graph.arcs(s)[parallel(graph, s, paths.neighbours[channel as usize])];
+                there.iter().map(|arc| arc.out_port).collect()
             })
             .collect();
         for target in 0..graph.switch_count() as u32 {

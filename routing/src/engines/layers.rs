@@ -74,8 +74,7 @@ pub(super) const fn swapped(lane: u8, other: u8) -> u8 {
 /// Deals the paths of the fullest lanes over those between `used` and `available`; the lanes in use then. A part of paths
 /// without a cycle has none either, and what the first lane keeps room for goes with each part of it: these get the first numbers.
 pub(super) fn use_spare(graph: &SwitchGraph, lanes: &mut LftMatrix, used: u8, available: u8) -> u8 {
-    let mut hosts = vec![0_u64; graph.switch_count()];
-    graph.destinations().iter().filter(|d| d.host).for_each(|d| hosts[d.switch as usize] += 1);
+    let hosts = graph.hosts();
     let mut lids: Vec<u16> = graph.destinations().iter().filter(|d| d.host).flat_map(|d| d.lids()).collect();
     // Two ports may hold one LID, whose paths are dealt once.
     lids.sort_unstable();

@@ -6,7 +6,7 @@
 
 use super::apart::Siblings;
 use crate::fabric::{Destination, LinkChange, SwitchGraph, SwitchIndex};
-use crate::routes::{LftMatrix, NO_PORT};
+use crate::routes::LftMatrix;
 
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -40,10 +40,8 @@ impl<'a> Cut<'a> {
             let entries = is_cut.iter_mut().zip(lfts.row(*s));
             entries.for_each(|(is_cut, entry)| *is_cut |= entry == port);
         }
-        let mut hosts = vec![0; count];
-        graph.destinations().iter().filter(|d| d.host).for_each(|d| hosts[d.switch as usize] += 1);
         let by_port = (0..count as SwitchIndex).map(|s| graph.arcs_by_port(s)).collect();
-        Self { old, graph, lfts, by_port, lost, is_cut, hosts }
+        Self { old, graph, lfts, by_port, lost, is_cut, hosts: graph.hosts() }
     }
 
     /// The LIDs of a port whose trees are cut.
@@ -258,8 +256,7 @@ impl<'a> Tree<'a> {
 
     /// The orphans' entries.
     pub(super) fn entries(&self) -> impl Iterator<Item = (SwitchIndex, u8)> + '_ {
-        let port = |arc: u32| self.cut.graph.all_arcs().get(arc as usize).map_or(NO_PORT, |arc| arc.out_port);
-        self.orphans.iter().map(move |s| (*s, port(self.next[*s as usize])))
+        self.orphans.iter().map(|s| (*s, self.cut.graph.port_of(self.next[*s as usize])))
     }
 
     /// Adds the ways of those LIDs of a port that keep them to its siblings.

@@ -140,8 +140,7 @@ impl Ranks {
         let id = |s: SwitchIndex| ids.get(&graph.guid(s)).copied().unwrap_or_else(|| graph.guid(s).0);
         let mut order: Vec<SwitchIndex> = (0..count as u32).collect();
         order.sort_by_key(|s| (rank[*s as usize], Reverse(id(*s))));
-        let from = (0..count as u32).flat_map(|s| std::iter::repeat_n(s, graph.arcs(s).len())).collect();
-        Self { rank, place: places(&order), from }
+        Self { rank, place: places(&order), from: graph.sources() }
     }
 
     /// Reorders such that every switch but one has an upper neighbour, as far as the fabric hangs together: then a legal path

@@ -85,14 +85,13 @@ struct Relief<'a> {
 
 impl<'a> Relief<'a> {
     fn new(graph: &'a SwitchGraph, hops: &'a NextHops, lfts: &'a mut LftMatrix) -> Self {
-        let switches = || 0..graph.switch_count() as SwitchIndex;
-        let mut hosts = vec![0; graph.switch_count()];
-        let of_hosts = || graph.destinations().iter().filter(|d| d.host);
-        of_hosts().for_each(|d| hosts[d.switch as usize] += 1);
-        let by_port: Vec<_> = switches().map(|s| graph.arcs_by_port(s)).collect();
-        let lids: Vec<_> = of_hosts().flat_map(|d| d.lids().map(|lid| (lid, d.switch))).collect();
+        let hosts = graph.hosts();
+        let by_port: Vec<_> =
+            (0..graph.switch_count() as SwitchIndex).map(|s| graph.arcs_by_port(s)).collect();
+        let of_hosts = graph.destinations().iter().filter(|d| d.host);
+        let lids: Vec<_> = of_hosts.flat_map(|d| d.lids().map(|lid| (lid, d.switch))).collect();
         let load = loads(graph, lfts, &lids, (&hosts, &by_port));
-        let from = switches().flat_map(|s| std::iter::repeat_n(s, graph.arcs(s).len())).collect();
+        let from = graph.sources();
         let tree = Tree::new(graph.switch_count());
         Self { graph, hops, lfts, lids, hosts, by_port, from, load, tree, ways: Default::default(), work: 0 }
     }
@@ -219,7 +218,7 @@ impl<'a> Relief<'a> {
         let (block, bit) = (target as usize / TARGETS, target as usize % TARGETS);
         let mut best = None;
         let mut most = self.load[arc as usize];
-        for other in self.graph.offsets()[at as usize]..self.graph.offsets()[at as usize + 1] {
+        for other in self.graph.arc_range(at) {
             let is_best = self.hops.mask(block, other as usize) >> bit & 1 == 1;
             if !is_best || self.load[other as usize] + senders >= most {
                 continue;

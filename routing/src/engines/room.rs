@@ -94,9 +94,7 @@ impl<'a> Lanes<'a> {
         (old, graph): (&'a SwitchGraph, &'a SwitchGraph),
         links: &'a LinkChange,
     ) -> Self {
-        let mut new_arc = vec![GONE; old.all_arcs().len()];
-        (0..).zip(&links.old_arc).for_each(|(new, old)| new_arc[*old as usize] = new);
-        Self { taken, old, graph, links, new_arc }
+        Self { taken, old, graph, links, new_arc: links.new_arcs(old.all_arcs().len()) }
     }
 
     /// A lane, empty where there was none of this number.

@@ -194,11 +194,9 @@ struct Tree<'g> {
 impl<'g> Tree<'g> {
     fn new(graph: &'g SwitchGraph) -> Self {
         let count = graph.switch_count();
-        let mut hosts = vec![0; count];
-        graph.destinations().iter().filter(|d| d.host).for_each(|d| hosts[d.switch as usize] += 1);
         Self {
             graph,
-            hosts,
+            hosts: graph.hosts(),
             load: vec![0; graph.all_arcs().len()],
             target: SwitchIndex::MAX,
             distance: vec![u16::MAX; count],

@@ -213,8 +213,7 @@ pub(super) fn check_hosts(
 /// Destinations for engines that route one after the other: hosts before others, compute nodes before I/O nodes before
 /// hosts in neither list, leaves with most hosts first.
 pub(super) fn one_by_one<'g>(graph: &'g SwitchGraph, input: &RoutingInput) -> Vec<&'g Destination> {
-    let mut hosts = vec![0_u32; graph.switch_count()];
-    graph.destinations().iter().filter(|d| d.host).for_each(|d| hosts[d.switch as usize] += 1);
+    let hosts = graph.hosts();
     let mut order: Vec<&Destination> = graph.destinations().iter().collect();
     order.sort_by_key(|d| {
         let kind = if d.host { input.kind_of(d) } else { u8::MAX };

@@ -86,6 +86,15 @@ impl LinkChange {
         self.old_arc.extend(old..old + count);
     }
 
+    /// For each arc of the old graph, which had so many, its number in the new one; `u32::MAX` for one that is gone.
+    pub(crate) fn new_arcs(&self, old_arcs: usize) -> Vec<u32> {
+        let mut new_arcs = vec![u32::MAX; old_arcs];
+        for (new, old, length) in self.runs() {
+            (new as u32..).zip(&mut new_arcs[old..old + length]).for_each(|(number, new)| *new = number);
+        }
+        new_arcs
+    }
+
     /// Whether the links are the same.
     pub fn is_empty(&self) -> bool {
         self.lost.is_empty() && self.added.is_empty()

@@ -4,11 +4,14 @@
 //! Sorting makes the order of ties a property of the fabric, not of its discovery. petgraph's linked edge lists are 20 to
 //! 57 times slower at 5,000 switches. Cost: linear in nodes and links, times the logarithm of the switches for the sort.
 
+use std::ops::Range;
+
 use mad::types::{Guid, Lid, NodeType};
 
 #[cfg(doc)]
 use super::degraded_links;
 use super::{Fabric, NodeId, PortRef};
+use crate::routes::NO_PORT;
 
 /// Number of a switch in a [`SwitchGraph`], 0 to `switch_count() - 1`.
 pub type SwitchIndex = u32;
@@ -188,6 +191,36 @@ impl SwitchGraph {
     /// Where a switch's arcs begin in [`SwitchGraph::all_arcs`]; one entry more than there are switches.
     pub fn offsets(&self) -> &[u32] {
         &self.offsets
+    }
+
+    /// The numbers of a switch's arcs in [`SwitchGraph::all_arcs`].
+    pub(crate) fn arc_range(&self, switch: SwitchIndex) -> Range<u32> {
+        self.offsets[switch as usize]..self.offsets[switch as usize + 1]
+    }
+
+    /// For each arc the switch that it leaves.
+    pub(crate) fn sources(&self) -> Vec<SwitchIndex> {
+        let of = |s| std::iter::repeat_n(s, self.arcs(s).len());
+        (0..self.switch_count() as SwitchIndex).flat_map(of).collect()
+    }
+
+    /// The number of the arc that comes back by the link of `arc`, which leaves `from`.
+    pub(crate) fn back(&self, from: SwitchIndex, arc: &Arc) -> Option<u32> {
+        let key = (from, arc.in_port);
+        let place = self.arcs(arc.to).binary_search_by_key(&key, |back| (back.to, back.out_port)).ok()?;
+        Some(self.offsets[arc.to as usize] + place as u32)
+    }
+
+    /// The exit port of an arc, [`NO_PORT`] for the number of none.
+    pub(crate) fn port_of(&self, arc: u32) -> u8 {
+        self.arcs.get(arc as usize).map_or(NO_PORT, |arc| arc.out_port)
+    }
+
+    /// For each switch the number of its hosts.
+    pub(crate) fn hosts(&self) -> Vec<u64> {
+        let mut hosts = vec![0; self.switch_count()];
+        self.destinations.iter().filter(|d| d.host).for_each(|d| hosts[d.switch as usize] += 1);
+        hosts
     }
 
     /// Number of the arc behind each port of a switch; `u32::MAX` where there is none.

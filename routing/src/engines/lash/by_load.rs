@@ -2,6 +2,7 @@
 //!
 //! Cost: the links of each switch for each target, once a round.
 
+use super::parallel;
 use super::paths::Paths;
 use crate::engines::sssp::price;
 use crate::fabric::{SwitchGraph, SwitchIndex};
@@ -22,17 +23,14 @@ pub(super) struct ByLoad {
 
 impl ByLoad {
     pub(super) fn new(graph: &SwitchGraph, paths: &Paths) -> Self {
-        let mut hosts = vec![0; paths.count];
-        graph.destinations().iter().filter(|d| d.host).for_each(|d| hosts[d.switch as usize] += 1);
-        let cables_to =
-            |s: u32, to: SwitchIndex| graph.arcs(s).iter().filter(|arc| arc.to == to).count() as u64;
+        let cables_to = |s, to| parallel(graph, s, to).len() as u64;
         let of = |s: u32| paths.channels(s).map(move |c| cables_to(s, paths.neighbours[c as usize]));
         Self {
             cables: (0..paths.count as u32).flat_map(of).collect(),
             load: vec![0; paths.neighbours.len()],
             cost: vec![0; paths.count],
             senders: vec![0; paths.count],
-            hosts,
+            hosts: graph.hosts(),
         }
     }
 

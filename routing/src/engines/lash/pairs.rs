@@ -10,6 +10,7 @@ use crate::engines::acyclic::Acyclic;
 use crate::engines::escape;
 use crate::engines::layers::swapped;
 use crate::engines::room::dependency_starts;
+use crate::engines::targets::with_hosts;
 use crate::fabric::{SwitchGraph, SwitchIndex};
 
 /// The lane of each pair of switches.
@@ -23,8 +24,7 @@ impl Layers {
     /// Only pairs of switches with hosts are paths of traffic. The first lane keeps room for the turns `reserved`, pairs of arcs.
     pub(super) fn assign(graph: &SwitchGraph, paths: &Paths, reserved: &[(u32, u32)]) -> Self {
         let count = graph.switch_count();
-        let mut with_hosts = vec![false; count];
-        graph.destinations().iter().filter(|d| d.host).for_each(|d| with_hosts[d.switch as usize] = true);
+        let with_hosts = with_hosts(graph);
         let ends: Vec<SwitchIndex> = (0..count as u32).filter(|s| with_hosts[*s as usize]).collect();
         let mut layers =
             Self { lanes: vec![Acyclic::new(paths.neighbours.len())], of_pair: vec![0; paths.next.len()] };

@@ -5,6 +5,7 @@
 use rayon::prelude::*;
 
 use super::by_load::ByLoad;
+use super::parallel;
 use crate::engines::targets::Targets;
 use crate::fabric::{SwitchGraph, SwitchIndex};
 
@@ -162,11 +163,10 @@ impl Paths {
 
     /// Routes of hosts over each arc, parallel cables alike.
     pub(super) fn load(&self, graph: &SwitchGraph) -> Vec<u64> {
-        let mut hosts = vec![0_u64; self.count];
+        let hosts = graph.hosts();
         // Its hosts' LIDs, by way.
         let mut lids = vec![0_u64; self.ways * self.count];
         for d in graph.destinations().iter().filter(|d| d.host) {
-            hosts[d.switch as usize] += 1;
             for (offset, _) in d.lids().enumerate() {
                 lids[offset % self.ways * self.count + d.switch as usize] += 1;
             }
@@ -189,7 +189,7 @@ impl Paths {
         for s in 0..self.count as u32 {
             let arcs = graph.arcs(s);
             load.extend(arcs.iter().map(|arc| {
-                let cables = arcs.iter().filter(|other| other.to == arc.to).count() as u64;
+                let cables = parallel(graph, s, arc.to).len() as u64;
                 self.channel(s, arc.to).map_or(0, |channel| over_channels[channel as usize] / cables)
             }));
         }

@@ -13,7 +13,7 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashMap;
 
 use super::{Block, Numbers, Rule};
-use crate::fabric::{Arc, SwitchGraph, SwitchIndex};
+use crate::fabric::{SwitchGraph, SwitchIndex};
 
 /// Pairs of switch and target above which a search of the block costs less.
 const MOST_PAIRS: u32 = 2048;
@@ -104,15 +104,6 @@ impl Patch<'_> {
         self.later.insert(number, mask);
     }
 
-    /// The number of the arc that comes back by the link of `arc`, which leaves `from`.
-    fn back(&self, from: SwitchIndex, arc: Arc) -> Option<usize> {
-        let place = self
-            .graph
-            .arcs(arc.to)
-            .binary_search_by_key(&(from, arc.in_port), |back| (back.to, back.out_port));
-        Some(self.graph.offsets()[arc.to as usize] as usize + place.ok()?)
-    }
-
     /// Takes arcs that lead to who is cut off from the best arcs of its neighbours, until nobody else is cut off thereby.
     fn find_cut_off(&mut self, lost: &[(SwitchIndex, u64)]) -> Option<()> {
         let mut queue = lost.to_vec();
@@ -126,15 +117,15 @@ impl Patch<'_> {
             }
             for place in 0..self.graph.arcs(s).len() {
                 let arc = self.graph.arcs(s)[place];
-                let back = self.back(s, arc)?;
+                let back = self.graph.back(s, &arc)? as usize;
                 let taken = self.mask(back) & targets;
                 if taken == 0 {
                     continue;
                 }
                 self.change(back, self.mask(back) & !taken);
                 *self.changed.entry(arc.to).or_default() |= taken;
-                let range = self.graph.offsets()[arc.to as usize]..self.graph.offsets()[arc.to as usize + 1];
-                let left = range.fold(0, |left, number| left | self.mask(number as usize));
+                let left =
+                    self.graph.arc_range(arc.to).fold(0, |left, number| left | self.mask(number as usize));
                 if taken & !left != 0 {
                     queue.push((arc.to, taken & !left));
                 }
@@ -167,7 +158,9 @@ impl Patch<'_> {
             self.keys[s as usize] = key;
             settled.push(s);
             for arc in self.graph.arcs(s).iter().filter(|arc| self.keys[arc.to as usize] == CUT_OFF) {
-                heap.extend(self.offer(key, self.back(s, *arc)?).map(|key| Reverse((key, arc.to))));
+                heap.extend(
+                    self.offer(key, self.graph.back(s, arc)? as usize).map(|key| Reverse((key, arc.to))),
+                );
             }
         }
         for s in members {
@@ -200,8 +193,7 @@ impl Patch<'_> {
         let mut way: Vec<(SwitchIndex, usize)> = Vec::new();
         let mut at = s;
         while self.keys[at as usize] == UNKNOWN {
-            let range = self.graph.offsets()[at as usize]..self.graph.offsets()[at as usize + 1];
-            let best = range.into_iter().find(|number| self.mask(*number as usize) >> bit & 1 == 1);
+            let best = self.graph.arc_range(at).find(|number| self.mask(*number as usize) >> bit & 1 == 1);
             let Some(best) = best else {
                 self.learn(at, NO_WAY);
                 break;
@@ -237,7 +229,7 @@ impl Patch<'_> {
     fn nobody_gains(&mut self, s: SwitchIndex, bit: u32) -> Option<()> {
         for place in 0..self.graph.arcs(s).len() {
             let arc = self.graph.arcs(s)[place];
-            let back = self.back(s, arc)?;
+            let back = self.graph.back(s, &arc)? as usize;
             let Some(offer) = self.offer(self.keys[s as usize], back) else { continue };
             let key = self.key(arc.to, bit);
             if offer < key {

@@ -8,7 +8,6 @@ use super::lane_of;
 use super::network::{NONE, Network};
 use crate::engines::apart::Siblings;
 use crate::fabric::{Destination, SwitchIndex};
-use crate::routes::NO_PORT;
 
 /// Grows the tree of one LID after the other, on the lanes of all, and knows the load of all.
 pub(super) struct Growth<'g, R> {
@@ -69,11 +68,7 @@ impl<'g, R: Room> Growth<'g, R> {
             self.siblings.begin(d.switch);
             for lid in d.lids() {
                 self.route_one(d, parent);
-                let port = |arc: &u32| match *arc {
-                    NONE => NO_PORT,
-                    arc => graph.all_arcs()[arc as usize].out_port,
-                };
-                let mut column: Vec<u8> = self.next.iter().map(port).collect();
+                let mut column: Vec<u8> = self.next.iter().map(|arc| graph.port_of(*arc)).collect();
                 column[d.switch as usize] = d.port;
                 columns.push((lid, column));
                 if d.lmc > 0 {

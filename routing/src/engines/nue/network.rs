@@ -1,7 +1,10 @@
 //! The channels and their dependencies, as all lanes see them, and the tree that is every lane's escape at first.
 
+use std::ops::Range;
+
 use crate::engines::ranks::{joined_order, upper_arcs};
-use crate::fabric::{SwitchGraph, SwitchIndex};
+use crate::engines::room::dependency_starts;
+use crate::fabric::{Arc, SwitchGraph, SwitchIndex};
 
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -24,46 +27,28 @@ pub(super) struct Network<'g> {
 
 impl<'g> Network<'g> {
     pub(super) fn new(graph: &'g SwitchGraph) -> Self {
-        let mut hosts = vec![0; graph.switch_count()];
-        graph.destinations().iter().filter(|d| d.host).for_each(|d| hosts[d.switch as usize] += 1);
-        let from: Vec<u32> = (0..graph.switch_count() as u32)
-            .flat_map(|s| std::iter::repeat_n(s, graph.arcs(s).len()))
-            .collect();
-        let mut dependencies = 0_u32;
-        let mut base = Vec::with_capacity(from.len());
-        for arc in graph.all_arcs() {
-            base.push(dependencies.wrapping_sub(graph.offsets()[arc.to as usize]));
-            dependencies += graph.arcs(arc.to).len() as u32;
-        }
+        let (arcs, from, starts) = (graph.all_arcs(), graph.sources(), dependency_starts(graph));
+        let base = |(start, arc): (&u32, &Arc)| start.wrapping_sub(graph.offsets()[arc.to as usize]);
+        let reverse = |(s, arc): (&SwitchIndex, &Arc)| graph.back(*s, arc).unwrap_or(NONE);
         Self {
             graph,
-            hosts,
-            to: graph.all_arcs().iter().map(|arc| arc.to).collect(),
-            reverse: reverse_arcs(graph, &from),
+            hosts: graph.hosts(),
+            to: arcs.iter().map(|arc| arc.to).collect(),
+            reverse: from.iter().zip(arcs).map(reverse).collect(),
             from,
-            base,
-            dependencies: dependencies as usize,
+            base: starts.iter().zip(arcs).map(base).collect(),
+            dependencies: starts[arcs.len()] as usize,
         }
     }
 
-    pub(super) fn arcs(&self, s: SwitchIndex) -> std::ops::Range<u32> {
-        self.graph.offsets()[s as usize]..self.graph.offsets()[s as usize + 1]
+    pub(super) fn arcs(&self, s: SwitchIndex) -> Range<u32> {
+        self.graph.arc_range(s)
     }
 
     /// The number of the dependency of packets that come over `arc` and go on over `on`.
     pub(super) fn dependency(&self, arc: u32, on: u32) -> usize {
         self.base[arc as usize].wrapping_add(on) as usize
     }
-}
-
-fn reverse_arcs(graph: &SwitchGraph, from: &[SwitchIndex]) -> Vec<u32> {
-    let reverse = |arc: usize| {
-        let ends = graph.all_arcs()[arc];
-        let back = |a: &(u32, &crate::fabric::Arc)| a.1.to == from[arc] && a.1.out_port == ends.in_port;
-        let arcs = (graph.offsets()[ends.to as usize]..).zip(graph.arcs(ends.to));
-        arcs.into_iter().find(back).map_or(NONE, |(number, _)| number)
-    };
-    (0..from.len()).map(reverse).collect()
 }
 
 /// The escape tree of tables from nothing.

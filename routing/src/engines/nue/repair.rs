@@ -27,7 +27,7 @@ use crate::engines::orphans::{Cut, Tree};
 use crate::engines::room::{self, Taken};
 use crate::engines::targets::one_by_one;
 use crate::fabric::{Destination, LinkChange, SwitchGraph, SwitchIndex};
-use crate::routes::{NO_PORT, Routes, SlToVl};
+use crate::routes::{Routes, SlToVl};
 
 /// The tables of `nue` after lost links.
 pub(in crate::engines) fn repair(base: &Base, graph: &SwitchGraph, links: &LinkChange) -> Option<Routes> {
@@ -163,9 +163,8 @@ impl Mender<'_> {
         if d.lmc > 0 {
             self.growth.siblings.push(&self.growth.next);
         }
-        let port = |arc: u32| self.cut.graph.all_arcs().get(arc as usize).map_or(NO_PORT, |arc| arc.out_port);
         let others = (0..).zip(&self.growth.next).filter(|(s, _)| *s != d.switch);
-        entries.extend(others.map(|(s, arc)| (s, lid, port(*arc))));
+        entries.extend(others.map(|(s, arc)| (s, lid, self.cut.graph.port_of(*arc))));
     }
 }
 

@@ -89,7 +89,7 @@ pub(in crate::engines) fn join(
             siblings.look_from(Some(*s));
         }
         let mut best = (u64::MAX, u64::MAX, NONE);
-        for arc in graph.offsets()[*s as usize]..graph.offsets()[*s as usize + 1] {
+        for arc in graph.arc_range(*s) {
             if leads_nearer(tree, arc) {
                 let mut cost = price(load[arc as usize]);
                 tree.way(graph.all_arcs()[arc as usize].to, |arc| {
