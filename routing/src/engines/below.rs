@@ -55,10 +55,8 @@ impl Below {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use crate::engines::testing::check_all;
-    use crate::engines::{MinHop, NO_FALLBACK, RoutingEngine, RoutingInput, UpDown, route_chain_from};
+    use crate::engines::testing::{after_each_lost_cable, check_all};
+    use crate::engines::{MinHop, RoutingEngine, RoutingInput, UpDown, by_name};
     use crate::fabric::{Fabric, SwitchGraph, testing};
 
     /// Four pods of four leaves, each leaf with as many hosts as there are line cards with links to all leaves of its pod; of these
@@ -101,19 +99,11 @@ mod tests {
     #[test]
     fn tables_after_a_lost_cable_are_those_from_nothing() {
         let fabric = directors(3, true);
-        let graph = Arc::new(SwitchGraph::new(&fabric));
-        let input = RoutingInput::default();
         for engine in ["minhop", "updn"] {
-            let chain = [engine, NO_FALLBACK];
-            let standing = route_chain_from(&chain, &graph, &input, None).unwrap().standing;
-            for link in testing::between_switches(&fabric) {
-                let mut less = fabric.clone();
-                less.disconnect(link.a);
-                let less = Arc::new(SwitchGraph::new(&less));
-                let again = route_chain_from(&chain, &less, &input, Some(&standing)).unwrap().routes;
-                let anew = route_chain_from(&chain, &less, &input, None).unwrap().routes;
+            after_each_lost_cable(engine, &fabric, |link, less, again| {
+                let anew = by_name(engine).unwrap().route(less, &RoutingInput::default()).unwrap();
                 assert!(again == anew, "{engine}, without {link:?}");
-            }
+            });
         }
     }
 }

@@ -1,9 +1,12 @@
 //! What the tests of all engines share.
 
+use std::sync::Arc;
+
 use rand::seq::IndexedRandom;
 
-use super::{RoutingEngine, RoutingInput};
-use crate::fabric::{Fabric, SwitchGraph, testing};
+use super::{NO_FALLBACK, RoutingEngine, RoutingInput, route_chain_from};
+use crate::fabric::{Fabric, Link, SwitchGraph, testing};
+use crate::routes::Routes;
 use crate::verify::{self, Options, Report};
 
 /// Routes, on one thread and on three, and asserts that every LID is reached and no host traffic closes a credit loop.
@@ -17,6 +20,22 @@ pub(crate) fn check_all(engine: &dyn RoutingEngine, graph: &SwitchGraph, input: 
     let report = verify::check(graph, &routes, Options { management: false, data_vls: input.data_vls });
     assert!(report.is_right(), "{report}");
     report
+}
+
+/// The routes of an engine after each cable between switches that is lost, from the tables in force.
+pub(crate) fn after_each_lost_cable(
+    engine: &str,
+    whole: &Fabric,
+    mut check: impl FnMut(&Link, &Arc<SwitchGraph>, Routes),
+) {
+    let (chain, input) = ([engine, NO_FALLBACK], RoutingInput::default());
+    let graph = Arc::new(SwitchGraph::new(whole));
+    let standing = route_chain_from(&chain, &graph, &input, None).unwrap().standing;
+    for link in testing::between_switches(whole) {
+        let less = Arc::new(SwitchGraph::new(&testing::without(whole, [&link])));
+        let routes = route_chain_from(&chain, &less, &input, Some(&standing)).unwrap().routes;
+        check(&link, &less, routes);
+    }
 }
 
 /// Fabrics of many shapes, whole and with cables taken out (the fabric stays in one piece).
@@ -37,8 +56,7 @@ pub(crate) fn random_fabrics() -> Vec<(String, Fabric)> {
         for _ in 0..10 {
             let links = testing::between_switches(&fabric);
             let link = links.choose(&mut random).unwrap();
-            let mut without = fabric.clone();
-            without.disconnect(link.a);
+            let without = testing::without(&fabric, [link]);
             if petgraph::algo::kosaraju_scc(without.graph()).len() == 1 && taken < 3 {
                 fabric = without;
                 taken += 1;

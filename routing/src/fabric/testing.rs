@@ -233,6 +233,15 @@ pub(crate) fn between_switches(fabric: &Fabric) -> Vec<Link> {
     fabric.links().filter(|l| is_switch(l.a) && is_switch(l.b)).copied().collect()
 }
 
+/// A fabric less some links.
+pub(crate) fn without<'l>(whole: &Fabric, links: impl IntoIterator<Item = &'l Link>) -> Fabric {
+    let mut less = whole.clone();
+    for link in links {
+        less.disconnect(link.a);
+    }
+    less
+}
+
 /// Switches joined at random, each to about `degree` others, in one piece (a ring holds them), `hosts` on each.
 pub(crate) fn random(
     switches: usize,

@@ -30,11 +30,7 @@ fn random() -> Pcg64Mcg {
 }
 
 fn without(fabric: &Fabric, links: &[Link]) -> Arc<SwitchGraph> {
-    let mut less = fabric.clone();
-    for link in links {
-        less.disconnect(link.a);
-    }
-    Arc::new(SwitchGraph::new(&less))
+    Arc::new(SwitchGraph::new(&testing::without(fabric, links)))
 }
 
 fn moved(before: &LftMatrix, after: &LftMatrix) -> usize {

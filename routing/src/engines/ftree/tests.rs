@@ -70,15 +70,9 @@ fn damaged_trees_keep_every_pair_and_change_little() {
     let whole = testing::fat_tree(&[4, 4, 4], &[1, 4, 4], 0);
     let graph = SwitchGraph::new(&whole);
     let routes = FatTree.route(&graph, &RoutingInput::default()).unwrap();
-    let cables: Vec<_> = whole
-        .links()
-        .filter(|l| whole.node(l.a.node).is_switch() && whole.node(l.b.node).is_switch())
-        .copied()
-        .collect();
+    let cables = testing::between_switches(&whole);
     for link in cables.iter().step_by(7) {
-        let mut fabric = whole.clone();
-        fabric.disconnect(link.a);
-        let graph = SwitchGraph::new(&fabric);
+        let graph = SwitchGraph::new(&testing::without(&whole, [link]));
         check_all(&FatTree, &graph, &RoutingInput::default());
         let again = FatTree.route(&graph, &RoutingInput::default()).unwrap();
         let change = transition::check(&graph, &routes.lfts, &again.lfts);

@@ -1,7 +1,5 @@
-use std::sync::Arc;
-
 use super::*;
-use crate::engines::{NO_FALLBACK, route_chain_from};
+use crate::engines::testing::after_each_lost_cable;
 use crate::fabric::testing;
 use crate::verify;
 use mad::types::{Guid, PortNum};
@@ -142,19 +140,11 @@ fn ways_to_a_leaf_with_few_uplinks_part_above_its_spine() {
 #[test]
 fn a_lost_cable_is_shared_by_all_others_of_its_leaf() {
     let whole = testing::fat_tree(&[6, 12], &[1, 6], 0);
-    let graph = Arc::new(SwitchGraph::new(&whole));
-    let input = RoutingInput::default();
     for engine in ["minhop", "updn", "ftree", "sssp", "dfsssp"] {
-        let chain = [engine, NO_FALLBACK];
-        let standing = route_chain_from(&chain, &graph, &input, None).unwrap().standing;
-        for link in testing::between_switches(&whole) {
-            let mut less = whole.clone();
-            less.disconnect(link.a);
-            let less = Arc::new(SwitchGraph::new(&less));
-            let routes = route_chain_from(&chain, &less, &input, Some(&standing)).unwrap().routes;
-            let worst = verify::check(&less, &routes, verify::Options::default()).balance.max;
+        after_each_lost_cable(engine, &whole, |link, less, routes| {
+            let worst = verify::check(less, &routes, verify::Options::default()).balance.max;
             // 66 routes, six to each of eleven leaves or from them, and those of a lost cable over five.
             assert!(worst <= 66 + 18, "{engine}, without {link:?}: {worst}");
-        }
+        });
     }
 }

@@ -9,13 +9,10 @@ use crate::verify::{self, Options};
 
 /// A tree less every so many-th of its cables.
 fn with_gaps(m: &[usize], w: &[usize], lost: usize, seed: u128) -> Fabric {
-    let mut fabric = testing::fat_tree(m, w, 0);
+    let whole = testing::fat_tree(m, w, 0);
     let mut random = testing::seeded(seed);
-    let links = testing::between_switches(&fabric);
-    for link in links.sample(&mut random, links.len() / lost) {
-        fabric.disconnect(link.a);
-    }
-    fabric
+    let links = testing::between_switches(&whole);
+    testing::without(&whole, links.sample(&mut random, links.len() / lost))
 }
 
 /// Tables stay right, as short as they were, and the fullest link has much less than dealing without counters gives it.

@@ -9,18 +9,10 @@ use mad::types::{Guid, NodeType, PortNum, PortState};
 #[test]
 fn b23_roots_found_are_the_spines_whatever_cable_is_missing() {
     let whole = testing::fat_tree(&[4, 6], &[1, 3], 0);
-    let cables: Vec<_> = whole
-        .links()
-        .filter(|l| whole.node(l.a.node).is_switch() && whole.node(l.b.node).is_switch())
-        .copied()
-        .collect();
+    let cables = testing::between_switches(&whole);
     assert_eq!(cables.len(), 18);
     for missing in std::iter::once(None).chain(cables.into_iter().map(Some)) {
-        let mut fabric = whole.clone();
-        if let Some(link) = missing {
-            fabric.disconnect(link.a);
-        }
-        let graph = SwitchGraph::new(&fabric);
+        let graph = SwitchGraph::new(&testing::without(&whole, &missing));
         assert_eq!(find_roots(&graph, &RoutingInput::default()), [6, 7, 8]);
         let report = check_all(&UpDown, &graph, &RoutingInput::default());
         assert_eq!(report.hops.longest, 2 + u16::from(missing.is_some()), "{report}");

@@ -13,12 +13,10 @@ use crate::verify::{self, Options, Report, multicast};
 fn fabrics(random: &mut rand_pcg::Pcg64Mcg) -> Vec<(String, Fabric)> {
     let named = |name: &str, fabric| (name.to_owned(), fabric);
     let mut fabrics = random_fabrics();
-    let mut damaged = testing::fat_tree(&[4, 4, 8], &[1, 4, 4], 0);
-    let mut links = testing::between_switches(&damaged);
+    let tree = testing::fat_tree(&[4, 4, 8], &[1, 4, 4], 0);
+    let mut links = testing::between_switches(&tree);
     links.shuffle(random);
-    links[..links.len() / 10].iter().for_each(|link| {
-        damaged.disconnect(link.a);
-    });
+    let damaged = testing::without(&tree, &links[..links.len() / 10]);
     fabrics.extend([
         named("torus 4x4x3", testing::torus(&[4, 4, 3], 1, 0)),
         named("torus 6x6", testing::torus(&[6, 6], 2, 0)),
@@ -34,11 +32,7 @@ fn fabrics(random: &mut rand_pcg::Pcg64Mcg) -> Vec<(String, Fabric)> {
 }
 
 fn without(whole: &Fabric, links: &[crate::fabric::Link]) -> Arc<SwitchGraph> {
-    let mut fabric = whole.clone();
-    links.iter().for_each(|link| {
-        fabric.disconnect(link.a);
-    });
-    Arc::new(SwitchGraph::new(&fabric))
+    Arc::new(SwitchGraph::new(&testing::without(whole, links)))
 }
 
 /// Entries that differ, of those to LIDs that somebody has.
