@@ -211,7 +211,7 @@ pub(super) fn text(path: &Path) -> Outcome<String> {
         let most = format!("at most {} MiB", formats::LONGEST_FILE >> 20);
         return Err(wrong("the file is longer than any of any fabric".to_owned(), most));
     }
-    Ok(formats::without_mark(&String::from_utf8_lossy(&bytes)).to_owned())
+    Ok(formats::text_of(&bytes))
 }
 
 /// A measured load: port counters or flows, whichever the file holds.

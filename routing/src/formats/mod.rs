@@ -114,6 +114,11 @@ pub fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
+/// The text of a file: without such a mark, and with U+FFFD for what is no text, so that whoever reads it tells where that is.
+pub fn text_of(bytes: &[u8]) -> String {
+    without_mark(&String::from_utf8_lossy(bytes)).to_owned()
+}
+
 /// Reads `text`, whatever format it has; `file` is its name for errors.
 ///
 /// # Errors

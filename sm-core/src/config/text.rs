@@ -6,15 +6,14 @@
 use std::io;
 use std::path::Path;
 
-use routing::formats::without_mark;
+use routing::formats::text_of;
 
 /// The text of a file.
 ///
 /// # Errors
 /// It can't be read.
 pub(crate) fn text(file: &Path) -> io::Result<String> {
-    let bytes = std::fs::read(file)?;
-    Ok(without_mark(&String::from_utf8_lossy(&bytes)).to_owned())
+    Ok(text_of(&std::fs::read(file)?))
 }
 
 #[cfg(test)]
