@@ -49,7 +49,7 @@ impl RoutingEngine for Lash {
     }
 }
 
-fn layered(graph: &SwitchGraph, input: &RoutingInput) -> Result<(Routes, Paths, Layers), RoutingError> {
+fn layered(graph: &SwitchGraph, input: &RoutingInput) -> Result<(Routes, Drawn, Layers), RoutingError> {
     let available = input.vls();
     let targets = Targets::new(graph, input);
     let mut needed = u8::MAX;
@@ -57,22 +57,23 @@ fn layered(graph: &SwitchGraph, input: &RoutingInput) -> Result<(Routes, Paths, 
     let parents = escape::parents(graph);
     let turns = escape::turns(graph, &parents);
     for ways in [ways, 1].into_iter().skip(usize::from(ways == 1)) {
-        for paths in candidates(graph, &targets, ways) {
+        for drawn in candidates(graph, &targets, ways) {
+            let paths = &drawn.paths;
             // Room for multicast, if there are VLs enough.
             for reserved in [&turns[..], &[]] {
-                let mut layers = Layers::assign(graph, &paths, reserved);
+                let mut layers = Layers::assign(graph, paths, reserved);
                 needed = needed.min(layers.count());
                 if layers.count() <= available {
                     let spanning = match reserved {
-                        [] => layers.make_room(graph, &paths, &parents),
+                        [] => layers.make_room(graph, paths, &parents),
                         _ => Some(Arc::clone(&parents)),
                     };
-                    let mut routes = tables(graph, &targets, &paths, &layers);
+                    let mut routes = tables(graph, &targets, paths, &layers);
                     routes.spanning = spanning.into_iter().collect();
                     if routes.vls > 1 {
                         routes.sl_to_vl = SlToVl::first_for_most(available);
                     }
-                    return Ok((routes, paths, layers));
+                    return Ok((routes, drawn, layers));
                 }
             }
         }
@@ -80,38 +81,53 @@ fn layered(graph: &SwitchGraph, input: &RoutingInput) -> Result<(Routes, Paths, 
     Err(RoutingError::NotEnoughVls { engine: "lash", needed, available })
 }
 
-/// Paths chosen one way and another, those whose fullest link has the fewest routes first.
-fn candidates(graph: &SwitchGraph, targets: &Targets, ways: usize) -> impl Iterator<Item = Paths> {
-    let drawn = move |choice| Paths::new(graph, targets, choice, ways);
-    // The most routes over a link, whether all links in use have about as many, and the paths.
-    let judged = |choice| {
-        let paths = drawn(choice);
-        let load = paths.load(graph);
-        let used = load.iter().filter(|load| **load > 0);
+/// Paths, and the routes of hosts over each arc.
+struct Drawn {
+    paths: Paths,
+    load: Vec<u64>,
+}
+
+impl Drawn {
+    fn new(graph: &SwitchGraph, targets: &Targets, choice: Choice, ways: usize) -> Self {
+        let paths = Paths::new(graph, targets, choice, ways);
+        Self { load: paths.load(graph), paths }
+    }
+
+    /// Routes over the fullest link.
+    fn most(&self) -> u64 {
+        self.load.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Whether all links in use have about as many.
+    fn is_even(&self) -> bool {
+        let used = self.load.iter().filter(|load| **load > 0);
         let mean = used.clone().sum::<u64>() / used.count().max(1) as u64;
-        let most = load.into_iter().max().unwrap_or(0);
-        (most, 10 * most <= 11 * mean, paths)
-    };
-    let mut found = vec![judged(Choice::BothEnds)];
-    let even_tree = !targets.is_flat() && found[0].1;
+        10 * self.most() <= 11 * mean
+    }
+}
+
+/// Paths chosen one way and another, those whose fullest link has the fewest routes first.
+fn candidates(graph: &SwitchGraph, targets: &Targets, ways: usize) -> impl Iterator<Item = Drawn> {
+    let draw = move |choice| Drawn::new(graph, targets, choice, ways);
+    let mut drawn = vec![draw(Choice::BothEnds)];
+    let even_tree = !targets.is_flat() && drawn[0].is_even();
     if !even_tree {
-        found.insert(0, judged(Choice::FirstPort));
+        drawn.insert(0, draw(Choice::FirstPort));
         // Choosing by load takes the longest, and breaks the rules that keep to few lanes: only where that can help.
-        if found.iter().all(|(_, even, _)| !even) {
-            found.push(judged(Choice::Load));
+        if !drawn.iter().any(Drawn::is_even) {
+            drawn.push(draw(Choice::Load));
         }
-        found.sort_by_key(|(most, ..)| *most);
+        drawn.sort_by_key(Drawn::most);
     }
     let later = even_tree.then_some(Choice::FirstPort);
-    found.into_iter().map(|(.., paths)| paths).chain(later.into_iter().map(drawn))
+    drawn.into_iter().chain(later.into_iter().map(draw))
 }
 
 pub(super) fn from_nothing(
     graph: &SwitchGraph,
     input: &RoutingInput,
 ) -> Result<(Routes, Kept), RoutingError> {
-    let (routes, paths, layers) = layered(graph, input)?;
-    let load = paths.load(graph);
+    let (routes, Drawn { paths, load }, layers) = layered(graph, input)?;
     let taken = Taken::new(graph, layers.taken(graph, &paths), routes.vls);
     Ok((routes, Kept { load, taken: Some(taken), ways: paths.ways }))
 }

@@ -17,7 +17,7 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashSet;
 
 use super::next_hops::{NextHops, TARGETS};
-use super::targets::{Targets, levels_from_hosts};
+use super::targets::{Targets, is_flat, levels_from_hosts};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::LftMatrix;
 use tree::{Tree, loads};
@@ -43,8 +43,10 @@ pub(super) fn relieve(graph: &SwitchGraph, targets: &Targets, hops: &NextHops, l
 /// Moves entries of shortest paths however few links are missing, on fabrics some of whose switches have no hosts; the routes of
 /// hosts over each arc. `None` where every switch has hosts (moving single routes of tori costs lanes), or ports have several LIDs.
 pub(super) fn relieve_shortest(graph: &SwitchGraph, lfts: &mut LftMatrix) -> Option<Vec<u64>> {
-    let flat = levels_from_hosts(graph).iter().all(|level| *level == 0 || *level == u16::MAX);
-    if flat || graph.destinations().iter().any(|d| d.lmc > 0) || !graph.lids_are_unique() {
+    if is_flat(&levels_from_hosts(graph))
+        || graph.destinations().iter().any(|d| d.lmc > 0)
+        || !graph.lids_are_unique()
+    {
         return None;
     }
     let hops = NextHops::shortest(graph, None, None);

@@ -76,6 +76,12 @@ pub(super) fn dependency_starts(graph: &SwitchGraph) -> Vec<u32> {
     base
 }
 
+/// The number of a dependency, by [`dependency_starts`].
+pub(super) fn dependency(graph: &SwitchGraph, starts: &[u32], arc: u32, on: u32) -> usize {
+    let first = graph.offsets()[graph.all_arcs()[arc as usize].to as usize];
+    (starts[arc as usize] + on - first) as usize
+}
+
 const GONE: u32 = u32::MAX;
 
 /// Lanes of a graph that lost links.
@@ -119,8 +125,7 @@ impl<'a> Lanes<'a> {
     /// Whether a lane had a dependency, by the numbers of arcs in the graph that is left.
     fn had(&self, lane: u8, arc: u32, on: u32) -> bool {
         let [arc, on] = [arc, on].map(|arc| self.links.old_arc[arc as usize]);
-        let first = self.old.offsets()[self.old.all_arcs()[arc as usize].to as usize];
-        self.taken.lanes[(self.taken.base[arc as usize] + on - first) as usize] >> lane & 1 == 1
+        self.taken.lanes[dependency(self.old, &self.taken.base, arc, on)] >> lane & 1 == 1
     }
 }
 

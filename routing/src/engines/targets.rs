@@ -67,7 +67,7 @@ impl Targets {
         let divider = dividers(graph, level);
         let ordinal = ordinals(graph, level);
         let (offsets, targets) = ranked_targets(graph, &ordinal, input);
-        let flat = level.iter().all(|l| *l == 0 || *l == u16::MAX);
+        let flat = is_flat(level);
         let mut this = Self {
             cables: cables(graph, level, &divider),
             few_uplinks: FewUplinks::new(graph, level, &divider),
@@ -181,6 +181,11 @@ fn runs(targets: &[Target]) -> Option<Runs> {
         ((first, end), others) if end == others.0 && end > first => Some([(first, others.1), (0, 0)]),
         (own, others) => Some([own, others]),
     }
+}
+
+/// Whether no switch stands above those with hosts.
+pub(super) fn is_flat(level: &[u16]) -> bool {
+    level.iter().all(|level| *level == 0 || *level == u16::MAX)
 }
 
 /// Breadth-first distance from the switches with hosts (from all switches with any end port when there are no hosts).

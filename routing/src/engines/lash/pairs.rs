@@ -15,7 +15,7 @@ use crate::fabric::{SwitchGraph, SwitchIndex};
 
 /// The lane of each pair of switches.
 pub(super) struct Layers {
-    pub(super) lanes: Vec<Acyclic>,
+    lanes: Vec<Acyclic>,
     /// By the cells of [`Paths`]: way, target, source.
     pub(super) of_pair: Vec<u8>,
 }
@@ -48,7 +48,7 @@ impl Layers {
         layers
     }
 
-    pub(super) fn place(&mut self, dependencies: &[(u32, u32)], channels: usize) -> u8 {
+    fn place(&mut self, dependencies: &[(u32, u32)], channels: usize) -> u8 {
         if let Some(number) = self.lanes.iter_mut().position(|lane| lane.insert_all(dependencies)) {
             return number as u8;
         }

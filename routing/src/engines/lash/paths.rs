@@ -33,7 +33,7 @@ pub(super) struct Paths {
 }
 
 /// No channel; no switch has as many neighbours.
-pub(super) const NO_CHANNEL: u8 = u8::MAX;
+const NO_CHANNEL: u8 = u8::MAX;
 
 impl Paths {
     pub(super) fn new(graph: &SwitchGraph, targets: &Targets, choice: Choice, ways: usize) -> Self {
@@ -55,6 +55,7 @@ impl Paths {
         let mut paths = Self { offsets, neighbours, next, ways, count };
         let mut distance = vec![u16::MAX; count];
         let mut queue = Vec::with_capacity(count);
+        let by_ends = (choice == Choice::BothEnds).then_some(targets);
         let mut by_load = (choice == Choice::Load).then(|| ByLoad::new(graph, &paths));
         let rounds = if by_load.is_some() { 2 } else { 1 };
         for round in 0..rounds {
@@ -68,7 +69,7 @@ impl Paths {
                         by_load.choose(&mut paths, target, &queue, &distance);
                         by_load.count(&paths, target, &queue, true);
                     }
-                    None => paths.choose(target, targets, choice, &queue, &distance),
+                    None => paths.choose(target, by_ends, &queue, &distance),
                 }
             }
         }
@@ -96,7 +97,7 @@ impl Paths {
     }
 
     /// Hops to a target, and the switches in order of these.
-    pub(super) fn search(&self, target: SwitchIndex, distance: &mut [u16], queue: &mut Vec<SwitchIndex>) {
+    fn search(&self, target: SwitchIndex, distance: &mut [u16], queue: &mut Vec<SwitchIndex>) {
         distance.fill(u16::MAX);
         distance[target as usize] = 0;
         queue.clear();
@@ -121,23 +122,22 @@ impl Paths {
         self.channels(s).filter(leads)
     }
 
-    pub(super) fn choose(
+    /// Takes neighbours by both ends, whose ranks `by_ends` has, or the first.
+    fn choose(
         &mut self,
         target: SwitchIndex,
-        targets: &Targets,
-        choice: Choice,
+        by_ends: Option<&Targets>,
         queue: &[SwitchIndex],
         distance: &[u16],
     ) {
         for s in &queue[1..] {
             let equal: Vec<u32> = self.nearer(*s, distance).collect();
-            let digit = |of: SwitchIndex| {
-                targets.of(of).first().map_or(of, |own| own.rank) / targets.divider[*s as usize]
-            };
-            let first = match choice {
-                Choice::BothEnds => digit(target).wrapping_add(digit(*s)) as usize % equal.len().max(1),
-                Choice::FirstPort | Choice::Load => 0,
-            };
+            let first = by_ends.map_or(0, |targets| {
+                let digit = |of: SwitchIndex| {
+                    targets.of(of).first().map_or(of, |own| own.rank) / targets.divider[*s as usize]
+                };
+                digit(target).wrapping_add(digit(*s)) as usize % equal.len().max(1)
+            });
             self.take(target, *s, &equal, first);
         }
     }
@@ -197,7 +197,7 @@ impl Paths {
     }
 
     /// Calls `visit` with each channel of the way from `from` to `to`.
-    pub(super) fn walk(&self, way: usize, from: SwitchIndex, to: SwitchIndex, mut visit: impl FnMut(u32)) {
+    fn walk(&self, way: usize, from: SwitchIndex, to: SwitchIndex, mut visit: impl FnMut(u32)) {
         let mut next = self.next(way, to, from);
         while let Some(channel) = next {
             visit(channel);

@@ -4,6 +4,7 @@
 
 use super::network::{Escape, NONE, Network};
 use crate::engines::acyclic::Acyclic;
+use crate::engines::escape;
 
 /// What [`super::growth::Growth`] asks of a lane. A dependency is named by the arc by which packets come and the one over which they
 /// go on.
@@ -67,10 +68,10 @@ pub(super) struct Lane<'g> {
 
 impl<'g> Lane<'g> {
     /// A lane in which the dependencies of the escape tree are taken.
-    pub(super) fn new(network: &'g Network<'g>, escape: &Escape) -> Self {
+    pub(super) fn new(network: &'g Network<'g>, tree: &Escape) -> Self {
         let mut lane = Self {
             network,
-            taken: Acyclic::with_order(escape.places.clone()),
+            taken: Acyclic::with_order(tree.places.clone()),
             known: vec![Known::Nothing; network.dependencies],
             added: Vec::new(),
             blocked: Vec::new(),
@@ -78,31 +79,10 @@ impl<'g> Lane<'g> {
         for (arc, back) in (0..).zip(&network.reverse).filter(|(_, back)| **back != NONE) {
             lane.known[network.dependency(arc, *back)] = Known::Blocked;
         }
-        lane.escape(&escape.parent);
+        for (arc, on) in escape::turns(network.graph, &tree.parent) {
+            lane.try_take(arc, on);
+        }
         lane
-    }
-
-    /// Takes the dependencies of the escape tree: every turn between two different neighbours in it.
-    fn escape(&mut self, parent: &[u32]) {
-        let network = self.network;
-        let mut children: Vec<Vec<u32>> = vec![Vec::new(); parent.len()];
-        for up in parent.iter().copied().filter(|up| *up != NONE) {
-            children[network.to[up as usize] as usize].push(up);
-        }
-        for (below, up) in children.iter().zip(parent) {
-            for into in below {
-                let mut outs: Vec<u32> =
-                    below.iter().filter(|c| *c != into).map(|c| network.reverse[*c as usize]).collect();
-                outs.extend((*up != NONE).then_some(*up));
-                for out in outs {
-                    self.try_take(*into, out);
-                }
-                if *up != NONE {
-                    let down = network.reverse[*up as usize];
-                    self.try_take(down, network.reverse[*into as usize]);
-                }
-            }
-        }
     }
 
     /// Sets `bit` of each dependency that is taken; the places of arcs in an order that is forwards along them.

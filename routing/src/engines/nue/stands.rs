@@ -10,7 +10,7 @@ use super::network::NONE;
 use crate::engines::base::Base;
 use crate::engines::escape;
 use crate::engines::orphans::Tree;
-use crate::engines::room::{Taken, dependency_starts};
+use crate::engines::room::{Taken, dependency, dependency_starts};
 use crate::fabric::SwitchIndex;
 
 /// The dependencies of what stands, by the lanes: of ways and of the escape tree.
@@ -31,7 +31,7 @@ pub(super) fn what_stands(base: &Base, loss: &Loss<'_>, taken: &Taken) -> Taken 
     let starts = dependency_starts(old);
     let number = |arc: u32, on: u32| {
         let [arc, on] = [arc, on].map(|arc| loss.links.old_arc[arc as usize]);
-        (starts[arc as usize] + on - old.offsets()[old.all_arcs()[arc as usize].to as usize]) as usize
+        dependency(old, &starts, arc, on)
     };
     let of_switch = |s: SwitchIndex| {
         let [first, end] = [s, s + 1].map(|s| starts[old.offsets()[s as usize] as usize] as usize);

@@ -16,9 +16,9 @@ pub(super) struct Tree {
     /// Hosts that send through each switch, its own included.
     pub(super) senders: Vec<u64>,
     /// Switches, each before the one that it sends to.
-    pub(super) order: Vec<SwitchIndex>,
+    order: Vec<SwitchIndex>,
     /// Switches that send to each, and are not in order yet.
-    pub(super) before: Vec<u32>,
+    before: Vec<u32>,
 }
 
 impl Tree {
