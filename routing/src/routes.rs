@@ -4,115 +4,15 @@
 use std::sync::Arc;
 
 use mad::types::{Guid, Lid};
-use rayon::prelude::*;
 
 use crate::fabric::{SwitchGraph, SwitchIndex};
 
+mod lft_matrix;
+
+pub use lft_matrix::{Change, LFT_BLOCK, LftMatrix, Row, RowMut};
+
 /// "No port": the packet is dropped.
 pub const NO_PORT: u8 = 255;
-
-/// Entries of one LinearForwardingTable block, the unit that one MAD carries.
-pub const LFT_BLOCK: usize = 64;
-
-/// The linear forwarding tables of all switches, one byte for each (switch, LID), rows padded to whole blocks.
-///
-/// Rows are shared until they are written: a clone costs a pointer for each switch, and tables made from others by changing
-/// a few rows show which at once ([`LftMatrix::shares_row`]).
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct LftMatrix {
-    stride: usize,
-    rows: Vec<Arc<[u8]>>,
-}
-
-impl LftMatrix {
-    /// Tables for `switches` switches up to `top_lid`, all entries [`NO_PORT`].
-    pub fn new(switches: usize, top_lid: u16) -> Self {
-        Self::filled(switches, top_lid, NO_PORT)
-    }
-
-    /// The same with all entries `value`.
-    pub fn filled(switches: usize, top_lid: u16, value: u8) -> Self {
-        let stride = (usize::from(top_lid) / LFT_BLOCK + 1) * LFT_BLOCK;
-        let row: Arc<[u8]> = vec![value; stride].into();
-        Self { stride, rows: vec![row; switches] }
-    }
-
-    /// Entries of a row: the top LID + 1, rounded up to whole blocks.
-    pub fn stride(&self) -> usize {
-        self.stride
-    }
-
-    /// Number of rows.
-    pub fn switch_count(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// A switch's table, indexed by LID.
-    pub fn row(&self, switch: SwitchIndex) -> &[u8] {
-        &self.rows[switch as usize]
-    }
-
-    /// A switch's table, to change; copied first where it is shared.
-    pub fn row_mut(&mut self, switch: SwitchIndex) -> &mut [u8] {
-        Arc::make_mut(&mut self.rows[switch as usize])
-    }
-
-    /// All rows, to be filled in parallel.
-    pub fn par_rows_mut(&mut self) -> impl IndexedParallelIterator<Item = &mut [u8]> {
-        self.rows.par_iter_mut().map(Arc::make_mut)
-    }
-
-    /// Replaces, in parallel, the rows for which `change` gives another content; the others stay shared.
-    pub fn par_change_rows(&mut self, change: impl Fn(SwitchIndex, &[u8]) -> Option<Arc<[u8]>> + Sync) {
-        self.rows.par_iter_mut().enumerate().for_each(|(s, row)| {
-            if let Some(changed) = change(s as SwitchIndex, row).filter(|changed| **changed != **row) {
-                *row = changed;
-            }
-        });
-    }
-
-    /// Takes a row over from other tables of the same stride, without copying it.
-    ///
-    /// # Panics
-    /// The strides differ.
-    pub fn share_row(&mut self, switch: SwitchIndex, from: &Self, row: SwitchIndex) {
-        assert_eq!(self.stride, from.stride, "rows of the same length");
-        self.rows[switch as usize] = Arc::clone(&from.rows[row as usize]);
-    }
-
-    /// Shares with other tables all rows that are equal.
-    pub fn share_equal_rows(&mut self, other: &Self) {
-        self.rows.par_iter_mut().zip(&other.rows).for_each(|(mine, theirs)| {
-            if !Arc::ptr_eq(mine, theirs) && **mine == **theirs {
-                *mine = Arc::clone(theirs);
-            }
-        });
-    }
-
-    /// Whether a row is the very one of other tables, so that nothing in it has to be compared.
-    pub fn shares_row(&self, switch: SwitchIndex, other: &Self) -> bool {
-        let rows = (self.rows.get(switch as usize), other.rows.get(switch as usize));
-        matches!(rows, (Some(mine), Some(theirs)) if Arc::ptr_eq(mine, theirs))
-    }
-
-    /// The blocks of a row that differ from those of the same row of other tables of the same stride; none where the row is shared.
-    pub fn differing_blocks(&self, switch: SwitchIndex, other: &Self) -> impl Iterator<Item = usize> {
-        /// Blocks that are compared at once: most are equal.
-        const TOGETHER: usize = 16;
-        let shared = self.shares_row(switch, other);
-        let rows = if shared { (&[][..], &[][..]) } else { (self.row(switch), other.row(switch)) };
-        let parts = rows.0.chunks(TOGETHER * LFT_BLOCK).zip(rows.1.chunks(TOGETHER * LFT_BLOCK));
-        parts.enumerate().filter(|(_, (mine, theirs))| mine != theirs).flat_map(|(part, (mine, theirs))| {
-            let blocks = mine.chunks(LFT_BLOCK).zip(theirs.chunks(LFT_BLOCK)).enumerate();
-            blocks.filter(|(_, (a, b))| a != b).map(move |(block, _)| part * TOGETHER + block)
-        })
-    }
-
-    /// The exit port of `switch` for `lid`; [`NO_PORT`] beyond the table.
-    pub fn port(&self, switch: SwitchIndex, lid: Lid) -> u8 {
-        self.row(switch).get(lid.index()).copied().unwrap_or(NO_PORT)
-    }
-}
 
 /// How the service level of a path is chosen.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -226,7 +126,7 @@ impl Routes {
         match &self.sl {
             PathSl::Default => 0,
             PathSl::ByDestination(table) => table.get(lid.index()).copied().unwrap_or(0),
-            PathSl::BySourceSwitch(table) => table.row(source).get(lid.index()).copied().unwrap_or(0),
+            PathSl::BySourceSwitch(table) => table.row(source).get(lid.index()).unwrap_or(0),
         }
     }
 }

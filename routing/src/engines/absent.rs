@@ -52,15 +52,11 @@ pub(super) fn with_absent(graph: &SwitchGraph, before: &SwitchGraph) -> Option<W
 impl Whole {
     /// Takes the entries to those who are away out of routes for all: they are then routes for those who are there.
     pub(super) fn leave_out(&self, routes: &mut Routes) {
+        let stride = routes.lfts.stride();
         routes.lfts.par_change_rows(|_, row| {
-            let mut less: Arc<[u8]> = row.into();
-            let entries = Arc::make_mut(&mut less);
-            for lid in &self.away {
-                if let Some(entry) = entries.get_mut(usize::from(*lid)) {
-                    *entry = NO_PORT;
-                }
+            for lid in self.away.iter().map(|lid| usize::from(*lid)).filter(|lid| *lid < stride) {
+                row.with(lid..lid + 1)[lid] = NO_PORT;
             }
-            Some(less)
         });
     }
 }

@@ -105,7 +105,7 @@ fn top_vl(routes: &Routes) -> u8 {
         (SlToVl::Identity, PathSl::Default) => 0,
         (SlToVl::Identity, PathSl::ByDestination(sls)) => sls.iter().copied().max().unwrap_or(0),
         (SlToVl::Identity, PathSl::BySourceSwitch(sls)) => {
-            let rows = (0..sls.switch_count() as u32).flat_map(|s| sls.row(s));
+            let rows = (0..sls.switch_count() as u32).flat_map(|s| sls.row(s).iter());
             rows.copied().filter(|sl| *sl < 16).max().unwrap_or(0)
         }
     }

@@ -89,11 +89,11 @@ pub(super) fn set_apart_again(
     let redealt: Vec<SwitchIndex> =
         (0..graph.switch_count() as SwitchIndex).filter(|s| !dealt.shares_row(*s, before.dealt)).collect();
     for s in &redealt {
-        let pairs = dealt.row(*s).iter().zip(before.dealt.row(*s)).enumerate();
+        let pairs = dealt.row(*s).iter().zip(before.dealt.row(*s).iter()).enumerate();
         let differing: Vec<(usize, u8)> =
             pairs.filter(|(_, (new, old))| new != old).map(|(lid, (new, _))| (lid, *new)).collect();
         if !differing.is_empty() {
-            let row = lfts.row_mut(*s);
+            let mut row = lfts.row_mut(*s);
             differing.into_iter().for_each(|(lid, port)| row[lid] = port);
         }
     }
@@ -111,7 +111,7 @@ pub(super) fn set_apart_again(
                 let is_redealt = |s: &SwitchIndex| {
                     targets.of(*leaf).iter().any(|end| {
                         let lids = usize::from(end.lid)..usize::from(end.lid) + usize::from(end.lids);
-                        end.lids > 1 && dealt.row(*s)[lids.clone()] != before.dealt.row(*s)[lids]
+                        end.lids > 1 && dealt.row(*s).part(lids.clone()).ne(before.dealt.row(*s).part(lids))
                     })
                 };
                 let seeds: Vec<SwitchIndex> =
@@ -288,8 +288,8 @@ impl<'g> Columns<'g> {
 
     fn of_port(&mut self, end: &Target, (dealt, so_far): (&LftMatrix, &LftMatrix), changes: &mut Vec<Entry>) {
         let (first, ways) = (usize::from(end.lid), usize::from(end.lids));
-        let row = |s: SwitchIndex| &dealt.row(s)[first..first + ways];
-        let now = |s: SwitchIndex| &so_far.row(s)[first..first + ways];
+        let row = |s: SwitchIndex| dealt.row(s).part(first..first + ways);
+        let now = |s: SwitchIndex| so_far.row(s).part(first..first + ways);
         let choices = |s: SwitchIndex| {
             &self.choices[self.offsets[s as usize] as usize..self.offsets[s as usize + 1] as usize]
         };
@@ -297,21 +297,21 @@ impl<'g> Columns<'g> {
             choices(s).contains(&self.links.by_port[s as usize][usize::from(port)])
         };
         // A LID that another port has too may have been dealt for that one: then it is nobody's, and stays as it is.
-        if !self.order.iter().all(|s| row(*s).iter().all(|port| is_own(*s, *port))) {
+        if !self.order.iter().all(|s| row(*s).all(|port| is_own(*s, port))) {
             return;
         }
         self.paths.ways(ways);
         for s in &self.order {
             let by_port = &self.links.by_port[*s as usize];
-            let link = |port: &u8| by_port[usize::from(*port)];
+            let link = |port: u8| by_port[usize::from(port)];
             if !self.open[*s as usize] {
-                self.paths.take(*s, now(*s).iter().map(link));
+                self.paths.take(*s, now(*s).map(link));
                 continue;
             }
-            self.paths.choose(*s, choices(*s), row(*s).iter().map(link));
-            for ((way, port), lid) in now(*s).iter().enumerate().zip(end.lid..) {
+            self.paths.choose(*s, choices(*s), row(*s).map(link));
+            for ((way, port), lid) in now(*s).enumerate().zip(end.lid..) {
                 let chosen = self.graph.all_arcs()[self.paths.next(way, *s) as usize].out_port;
-                if chosen != *port {
+                if chosen != port {
                     changes.push((*s, lid, chosen));
                 }
             }

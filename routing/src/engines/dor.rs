@@ -43,7 +43,7 @@ impl RoutingEngine for Dor {
             let mut reversed = LftMatrix::new(graph.switch_count(), graph.top_lid());
             fill(true, &mut reversed);
             for s in 0..graph.switch_count() as SwitchIndex {
-                let row = routes.lfts.row_mut(s);
+                let mut row = routes.lfts.row_mut(s);
                 upper.iter().for_each(|lid| row[*lid] = reversed.row(s)[*lid]);
             }
             let mut sls = vec![0; routes.lfts.stride()];

@@ -33,17 +33,21 @@ impl RoutingEngine for FromFile {
         for s in 0..graph.switch_count() as u32 {
             let guid = graph.guid(s);
             let name = graph.name(s);
-            let row = rows.get(&guid).map(|row| &tables.lfts.row(*row)[..length]);
-            let row = row.filter(|row| row.iter().any(|port| *port != NO_PORT));
+            let row = rows.get(&guid).map(|row| tables.lfts.row(*row).iter().take(length));
+            let row = row.filter(|row| row.clone().any(|port| *port != NO_PORT));
             let row = row
                 .ok_or_else(|| unsuitable(format!("switch \"{name}\" ({guid}) has no table in the file")))?;
-            if let Some(lid) = row.iter().position(|port| *port != NO_PORT && *port > graph.num_ports(s)) {
-                let (port, most) = (row[lid], graph.num_ports(s));
+            let wrong = |(_, port): &(usize, &u8)| **port != NO_PORT && **port > graph.num_ports(s);
+            if let Some((lid, port)) = row.clone().enumerate().find(wrong) {
+                let most = graph.num_ports(s);
                 return Err(unsuitable(format!(
                     "switch \"{name}\" ({guid}) has {most} ports, its table sends LID {lid} to port {port}"
                 )));
             }
-            routes.lfts.row_mut(s)[..length].copy_from_slice(row);
+            routes
+                .lfts
+                .row_mut(s)
+                .update(|into| into.iter_mut().zip(row).for_each(|(into, port)| *into = *port));
         }
         if tables.switches == routes.switches {
             (routes.sl, routes.sl_to_vl) = (tables.sl.clone(), tables.sl_to_vl.clone());

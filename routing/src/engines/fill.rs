@@ -16,8 +16,6 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::apart::{Before, set_apart, set_apart_again};
 use super::deal::places;
 use super::next_hops::{NextHops, RowChoices, TARGETS};
@@ -25,7 +23,7 @@ use super::patterns::Patterns;
 use super::relief::relieve;
 use super::targets::Targets;
 use crate::fabric::{LinkChange, SwitchGraph, SwitchIndex};
-use crate::routes::{LftMatrix, NO_PORT, Routes};
+use crate::routes::{Change, LftMatrix, NO_PORT, Routes};
 
 /// What tables are filled from.
 #[derive(Clone, Debug)]
@@ -100,8 +98,8 @@ pub(crate) fn fill_narrowed(
 
 fn deal(graph: &SwitchGraph, targets: &Targets, hops: &NextHops, lfts: &mut LftMatrix, narrow: Narrow<'_>) {
     let patterns = Patterns::new(graph, targets);
-    lfts.par_rows_mut().enumerate().for_each(|(s, row)| {
-        let mut filler = Filler::new(graph, targets, hops, &patterns, narrow, s as SwitchIndex);
+    lfts.par_rows_mut(|s, row| {
+        let mut filler = Filler::new(graph, targets, hops, &patterns, narrow, s);
         filler.all(row);
     });
 }
@@ -122,22 +120,18 @@ pub(crate) fn refill(
     lfts.par_change_rows(|s, row| {
         let mut filler = Filler::new(graph, &new.targets, &new.hops, &patterns, KEEP_ALL, s);
         if links.touches(s) || !new.targets.spreads_alike(&old.targets, s) {
-            let mut fresh = vec![NO_PORT; row.len()];
-            filler.all(&mut fresh);
-            return Some(fresh.into());
+            let row = row.all();
+            row.fill(NO_PORT);
+            return filler.all(row);
         }
-        let mut changed: Option<Arc<[u8]>> = None;
         for block in &blocks {
             let bits =
                 moved[*block] | filler.choices.differing(*block, &old.hops, old_graph.offsets()[s as usize]);
-            if bits != 0 {
-                filler.block(*block, bits, Arc::make_mut(changed.get_or_insert_with(|| row.into())));
-            }
+            filler.change(*block, bits, row);
         }
         for (block, bits) in new.hops.changes(s) {
-            filler.block(block, bits, Arc::make_mut(changed.get_or_insert_with(|| row.into())));
+            filler.change(block, bits, row);
         }
-        changed
     });
 }
 
@@ -193,6 +187,18 @@ impl<'a> Filler<'a> {
     fn all(&mut self, row: &mut [u8]) {
         for block in 0..self.choices.blocks() {
             self.block(block, u64::MAX, row);
+        }
+    }
+
+    /// The same of a row that is copied as far as these targets' LIDs.
+    fn change(&mut self, block: usize, bits: u64, row: &mut Change<'_>) {
+        if bits != 0 {
+            let named = (0..TARGETS).filter(|bit| bits >> bit & 1 == 1);
+            let ends = named.flat_map(|bit| self.targets.of((block * TARGETS + bit) as SwitchIndex));
+            ends.for_each(|end| {
+                row.with(usize::from(end.lid)..usize::from(end.lid) + usize::from(end.lids));
+            });
+            self.block(block, bits, row.with(0..0));
         }
     }
 

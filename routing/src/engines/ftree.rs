@@ -15,7 +15,7 @@
 use super::fill::Basis;
 use super::next_hops::Earlier;
 use super::ranks::{Ranks, legal_hops, roots};
-use super::targets::{Targets, tree_levels};
+use super::targets::tree_levels;
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::Routes;
@@ -68,8 +68,7 @@ pub(super) fn basis(
         return Err(unsuitable(format!("switch {name} has no way to any root")));
     }
     check_levels(graph, &ranks)?;
-    let hops = legal_hops(graph, &mut ranks, earlier);
-    let targets = Targets::with_levels(graph, &ranks.levels(), input);
+    let (hops, targets) = legal_hops(graph, &mut ranks, input, earlier);
     Ok(Basis { hops, targets, order: Some(ranks.order()) })
 }
 

@@ -23,8 +23,6 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::base::Kept;
 use super::escape;
 use super::room::Taken;
@@ -141,9 +139,7 @@ fn parallel(graph: &SwitchGraph, from: SwitchIndex, to: SwitchIndex) -> std::ops
 fn tables(graph: &SwitchGraph, targets: &Targets, paths: &Paths, layers: &Layers) -> Routes {
     let mut routes = Routes::empty("lash", graph);
     let mut sl = LftMatrix::new(graph.switch_count(), graph.top_lid());
-    let rows = routes.lfts.par_rows_mut().zip(sl.par_rows_mut()).enumerate();
-    rows.for_each(|(s, (row, sls))| {
-        let s = s as u32;
+    routes.lfts.par_rows_mut_with(&mut sl, |s, row, sls| {
         // The cables of each channel.
         let cables: Vec<Vec<u8>> = paths
             .channels(s)

@@ -55,7 +55,7 @@ pub(super) fn make_room(
     let paths = Paths::new(graph, lfts);
     let free = (0..used).rev().map(|number| (number, paths.dependencies(&paths.count(lanes, number))));
     let (roomy, tree) = escape::find_room(graph, parents, free, Acyclic::insert_all)?;
-    lanes.par_rows_mut().for_each(|row| {
+    lanes.par_rows_mut(|_, row| {
         let owned = row.iter_mut().zip(&paths.owner).filter(|(_, owner)| **owner != NONE);
         owned.for_each(|(lane, _)| *lane = swapped(*lane, roomy));
     });
@@ -96,13 +96,13 @@ pub(super) fn use_spare(graph: &SwitchGraph, lanes: &mut LftMatrix, used: u8, av
     parts.iter_mut().flatten().zip(0..).for_each(|(part, number)| *part = number);
     let dealt = parts.iter().map(Vec::len).sum::<usize>() as u8;
     if dealt > used {
-        lanes.par_rows_mut().enumerate().for_each(|(s, row)| {
+        lanes.par_rows_mut(|s, row| {
             let mut numbers = (0..).zip(&lids).peekable();
             for (lid, lane) in row.iter_mut().enumerate() {
                 let parts = &parts[usize::from(*lane)];
                 // Paths to others than hosts go with the first part of their lane.
                 let number = numbers.next_if(|(_, of_host)| usize::from(**of_host) == lid);
-                *lane = number.map_or(parts[0], |(number, _)| parts[(s + number) % parts.len()]);
+                *lane = number.map_or(parts[0], |(number, _)| parts[(s as usize + number) % parts.len()]);
             }
         });
     }
@@ -311,7 +311,7 @@ impl<'a> Paths<'a> {
     }
 
     fn any(&self, lanes: &LftMatrix, lane: u8) -> bool {
-        (0..self.graph.switch_count() as u32).any(|s| lanes.row(s).contains(&lane))
+        (0..self.graph.switch_count() as u32).any(|s| lanes.row(s).iter().any(|of| *of == lane))
     }
 
     /// Moves the paths of `lane` over a forbidden dependency to the next lane.

@@ -35,8 +35,9 @@ pub(super) fn basis(
     input: &RoutingInput,
     earlier: Option<Earlier<'_>>,
 ) -> Result<Basis, RoutingError> {
-    let hops = NextHops::shortest(graph, input.arc_weights(graph), earlier);
-    Ok(Basis { hops, targets: Targets::new(graph, input), order: None })
+    let hops = || NextHops::shortest(graph, input.arc_weights(graph), earlier);
+    let (hops, targets) = rayon::join(hops, || Targets::new(graph, input));
+    Ok(Basis { hops, targets, order: None })
 }
 
 #[cfg(test)]

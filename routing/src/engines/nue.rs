@@ -18,14 +18,12 @@
 //!   dependencies taken.
 //! - Source: Domke, Hoefler, Matsuoka, Routing on the Dependency Graph (HPDC 2016).
 
-use rayon::prelude::*;
-
 use super::base::Kept;
 use super::room::Taken;
 use super::targets::one_by_one;
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
-use crate::routes::{LftMatrix, PathSl, Routes, SlToVl};
+use crate::routes::{PathSl, Routes, SlToVl};
 use growth::Growth;
 use lane::Lane;
 use network::{Escape, Network};
@@ -59,7 +57,7 @@ fn route_all<'g>(network: &'g Network<'g>, input: &RoutingInput) -> (Routes, Vec
     let mut growth = Growth::new(network, vec![Lane::new(network, &escape); usize::from(vls)]);
     let columns = growth.route(&order, &escape.parent);
     let mut routes = Routes::empty(Nue.name(), graph);
-    enter(&columns, &mut routes.lfts);
+    routes.lfts.enter(&columns);
     let mut sl = vec![0; usize::from(graph.top_lid()) + 1];
     for d in &order {
         d.lids().for_each(|lid| sl[usize::from(lid)] = lane_of(d.switch, vls));
@@ -89,19 +87,6 @@ pub(super) fn from_nothing(
 /// The VL of the LIDs on a switch.
 fn lane_of(switch: SwitchIndex, vls: u8) -> u8 {
     (switch % u32::from(vls)) as u8
-}
-
-/// Enters columns into tables.
-fn enter(columns: &[(u16, Vec<u8>)], lfts: &mut LftMatrix) {
-    let mut rows: Vec<&mut [u8]> = lfts.par_rows_mut().collect();
-    // As many rows together as a cache line holds of a column.
-    rows.par_chunks_mut(64).enumerate().for_each(|(number, rows)| {
-        for (lid, column) in columns {
-            for (row, port) in rows.iter_mut().zip(&column[64 * number..]) {
-                row[usize::from(*lid)] = *port;
-            }
-        }
-    });
 }
 
 mod backtracking;

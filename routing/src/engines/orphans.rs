@@ -37,7 +37,7 @@ impl<'a> Cut<'a> {
         let lost: Vec<(SwitchIndex, u8)> = links.lost.iter().map(port).collect();
         let mut is_cut = vec![false; lfts.stride()];
         for (s, port) in &lost {
-            let entries = is_cut.iter_mut().zip(lfts.row(*s));
+            let entries = is_cut.iter_mut().zip(lfts.row(*s).iter());
             entries.for_each(|(is_cut, entry)| *is_cut |= entry == port);
         }
         let by_port = (0..count as SwitchIndex).map(|s| graph.arcs_by_port(s)).collect();

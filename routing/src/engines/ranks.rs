@@ -8,7 +8,7 @@ use mad::types::Guid;
 
 use super::RoutingInput;
 use super::next_hops::{Earlier, NextHops, Turn};
-use super::targets::{tree_levels, with_hosts};
+use super::targets::{Targets, tree_levels, with_hosts};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 
 /// The root switches: those given that are in the fabric, else those found. `None` when GUIDs are given and none is there.
@@ -229,21 +229,32 @@ impl Ranks {
 }
 
 /// The best first arcs by the order of `ranks`; where no legal path joins two switches with hosts, that order is changed: the
-/// switches between such two are raised, pair by pair, and if pairs are left after a few, [`Ranks::join`].
-pub(super) fn legal_hops(graph: &SwitchGraph, ranks: &mut Ranks, earlier: Option<Earlier<'_>>) -> NextHops {
+/// switches between such two are raised, pair by pair, and if pairs are left after a few, [`Ranks::join`]. With them what is
+/// spread over them by the levels of that order.
+pub(super) fn legal_hops(
+    graph: &SwitchGraph,
+    ranks: &mut Ranks,
+    input: &RoutingInput,
+    earlier: Option<Earlier<'_>>,
+) -> (NextHops, Targets) {
     let search = |ranks: &Ranks| NextHops::up_down(graph, &|arc| ranks.turn(graph, arc), earlier);
+    let targets = |ranks: &Ranks| Targets::with_levels(graph, &ranks.levels(), input);
     let ends = with_hosts(graph);
+    // The first order is the last one nearly always.
+    let (hops, spread) = rayon::join(|| search(ranks), || targets(ranks));
+    let Some((from, to)) = hops.first_detour(&ends) else { return (hops, spread) };
     let whole = ranks.clone();
-    for _ in 0..=MOST_RAISED {
+    ranks.raise_between(graph, from, to);
+    for _ in 0..MOST_RAISED {
         let hops = search(ranks);
         match hops.first_detour(&ends) {
             Some((from, to)) => ranks.raise_between(graph, from, to),
-            None => return hops,
+            None => return (hops, targets(ranks)),
         }
     }
     *ranks = whole;
     ranks.join(graph);
-    search(ranks)
+    rayon::join(|| search(ranks), || targets(ranks))
 }
 
 /// An order in which every switch but one has an upper neighbour, as far as the fabric hangs together: the place of each

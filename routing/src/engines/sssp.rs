@@ -21,8 +21,6 @@
 //!   and for `dfsssp` an SL table of the same size.
 //! - Source: Hoefler, Schneider, Lumsdaine (HotI 2009); Domke, Hoefler, Nagel (IPDPS 2011).
 
-use rayon::prelude::*;
-
 use super::apart::Siblings;
 use super::base::{Base, Kept};
 use super::escape;
@@ -108,7 +106,7 @@ fn layered(graph: &SwitchGraph, input: &RoutingInput) -> Result<(Routes, Vec<u64
 /// Sets the service levels by which paths take these lanes of those that links have.
 fn give_lanes(routes: &mut Routes, mut lanes: LftMatrix, available: u8) {
     if routes.vls > 1 {
-        lanes.par_rows_mut().for_each(|row| row.iter_mut().for_each(|lane| *lane = sl_of_lane(*lane)));
+        lanes.par_rows_mut(|_, row| row.iter_mut().for_each(|lane| *lane = sl_of_lane(*lane)));
         (routes.sl, routes.sl_to_vl) = (PathSl::BySourceSwitch(lanes), SlToVl::first_for_most(available));
     }
 }
@@ -129,7 +127,7 @@ fn lanes_of(routes: &Routes) -> LftMatrix {
     match &routes.sl {
         PathSl::BySourceSwitch(levels) => {
             let mut lanes = levels.clone();
-            lanes.par_rows_mut().for_each(|row| row.iter_mut().for_each(|level| *level = lane_of_sl(*level)));
+            lanes.par_rows_mut(|_, row| row.iter_mut().for_each(|level| *level = lane_of_sl(*level)));
             lanes
         }
         _ => LftMatrix::filled(routes.switches.len(), routes.lfts.stride() as u16 - 1, 0),

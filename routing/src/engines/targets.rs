@@ -65,16 +65,16 @@ impl Targets {
     /// With levels that the engine knows better (ranks below given roots).
     pub(crate) fn with_levels(graph: &SwitchGraph, level: &[u16], input: &RoutingInput) -> Self {
         let divider = dividers(graph, level);
-        let ordinal = ordinals(graph, level);
-        let (offsets, targets) = ranked_targets(graph, &ordinal, input);
-        let flat = is_flat(level);
+        let ranked = || ranked_targets(graph, &ordinals(graph, level), input);
+        let uplinks = || (FewUplinks::new(graph, level, &divider), Slots::new(graph, level));
+        let ((offsets, targets), (few_uplinks, slots)) = rayon::join(ranked, uplinks);
         let mut this = Self {
             cables: cables(graph, level, &divider),
-            few_uplinks: FewUplinks::new(graph, level, &divider),
+            few_uplinks,
             below: Below::all(graph, level, &divider),
             divider,
-            slots: Slots::new(graph, level),
-            flat,
+            slots,
+            flat: is_flat(level),
             offsets,
             targets,
             runs: Vec::new(),

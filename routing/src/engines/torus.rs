@@ -31,14 +31,12 @@ mod directions;
 mod escape;
 mod seeded;
 
-pub use config::{TorusConfig, TorusDimension, TorusSeed};
-use coordinates::{Half, Torus};
-use rayon::prelude::*;
-
 use super::targets::{Target, Targets};
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::{LftMatrix, PathSl, Routes, SlToVl};
+pub use config::{TorusConfig, TorusDimension, TorusSeed};
+use coordinates::{Half, Torus};
 
 /// The engine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,10 +69,9 @@ impl RoutingEngine for TorusTwoQos {
             (0..graph.switch_count() as u32).map(|s| ends_in_order(&targets, s, order)).collect();
         let mut routes = Routes::empty(NAME, graph);
         let mut sl = LftMatrix::new(graph.switch_count(), graph.top_lid());
-        let rows = routes.lfts.par_rows_mut().zip(sl.par_rows_mut());
-        rows.enumerate().for_each(|(s, (lfts, sls))| {
+        routes.lfts.par_rows_mut_with(&mut sl, |s, lfts, sls| {
             for (target, ends) in (0..).zip(&ends) {
-                fill(&torus, ends, s as u32, target, lfts, sls);
+                fill(&torus, ends, s, target, lfts, sls);
             }
         });
         routes.vls = needed;

@@ -46,8 +46,7 @@ pub(super) fn basis(
         reason: format!("none of the {} root GUIDs is a switch of this fabric", input.root_guids.len()),
     })?;
     let mut ranks = Ranks::new(graph, &mut roots, &input.ids);
-    let hops = legal_hops(graph, &mut ranks, earlier);
-    let targets = Targets::with_levels(graph, &ranks.levels(), input);
+    let (hops, targets) = legal_hops(graph, &mut ranks, input, earlier);
     Ok(Basis { hops, targets, order: Some(ranks.order()) })
 }
 
@@ -84,9 +83,9 @@ pub(super) fn basis_from_hosts(
         Turn::Down => Turn::Up,
         _ => Turn::Down,
     };
-    let hops = NextHops::up_down(graph, &turned, earlier);
+    let hops = || NextHops::up_down(graph, &turned, earlier);
+    let (hops, targets) = rayon::join(hops, || Targets::new(graph, input));
     check_hosts("dnup", "no legal path leads between switches", graph, &hops)?;
-    let targets = Targets::new(graph, input);
     Ok(Basis { hops, targets, order: Some(ranks.order_reversed()) })
 }
 

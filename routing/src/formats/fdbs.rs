@@ -85,7 +85,7 @@ fn table(
 ) -> fmt::Result {
     writeln!(out, "dump_ucast_routes: Switch {}\nLID    : Port : Hops : Optimal", graph.guid(s))?;
     for (lid, owner) in owners.iter().enumerate().skip(1) {
-        let port = routes.lfts.row(s).get(lid).copied().unwrap_or(NO_PORT);
+        let port = routes.lfts.row(s).get(lid).unwrap_or(NO_PORT);
         let Some(owner) = owner.filter(|_| port != NO_PORT) else {
             writeln!(out, "0x{lid:04X} : UNREACHABLE")?;
             continue;

@@ -41,7 +41,7 @@ pub fn write(graph: &SwitchGraph, routes: &Routes) -> String {
         PathSl::BySourceSwitch(rows) => {
             for s in 0..graph.switch_count() as SwitchIndex {
                 let heading = format!("Switch {}, \"{}\"", graph.guid(s), graph.name(s));
-                section(&mut out, &heading, rows.row(s));
+                section(&mut out, &heading, &rows.row(s).to_vec());
             }
         }
     }
@@ -190,15 +190,16 @@ impl Builder {
     }
 
     fn finish(mut self) -> PathSl {
-        let named = |row: &[u8]| row.iter().any(|sl| *sl != NO_PORT);
+        let names = |sl: &u8| *sl != NO_PORT;
         let all = 0..self.sls.switch_count() as SwitchIndex;
-        let by_switch: Vec<SwitchIndex> = all.clone().filter(|s| named(self.sls.row(*s))).collect();
-        if named(&self.every) && by_switch.is_empty() {
+        let by_switch: Vec<SwitchIndex> =
+            all.clone().filter(|s| self.sls.row(*s).iter().any(names)).collect();
+        if self.every.iter().any(names) && by_switch.is_empty() {
             self.every.iter_mut().filter(|sl| **sl == NO_PORT).for_each(|sl| *sl = 0);
             return PathSl::ByDestination(self.every);
         }
         for s in all.filter(|s| by_switch.binary_search(s).is_err()) {
-            self.sls.row_mut(s)[..self.every.len()].copy_from_slice(&self.every);
+            self.sls.row_mut(s).update(|row| row[..self.every.len()].copy_from_slice(&self.every));
         }
         PathSl::BySourceSwitch(self.sls)
     }
@@ -268,8 +269,8 @@ mod tests {
         let guid = graph.guid(0);
         let text = format!("Every switch\nLID : SL\n0x0001-0x0003 : 5\nSwitch {guid}, \"S1\"\n0x0002 : 1\n");
         let PathSl::BySourceSwitch(sls) = read("f", &text, &fabric, &graph).unwrap() else { panic!() };
-        assert_eq!(&sls.row(0)[..4], [NO_PORT, NO_PORT, 1, NO_PORT]);
-        assert_eq!(&sls.row(1)[..5], [NO_PORT, 5, 5, 5, NO_PORT]);
+        assert_eq!(sls.row(0).to_vec()[..4], [NO_PORT, NO_PORT, 1, NO_PORT]);
+        assert_eq!(sls.row(1).to_vec()[..5], [NO_PORT, 5, 5, 5, NO_PORT]);
         let said = |text: &str| read("f", text, &fabric, &graph).unwrap_err().to_string();
         assert!(
             said("Every switch\n0x0001-0x0099 : 5").starts_with("f:2:10: LID 153, expected a LID from 1 to")

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::error::FormatError;
 use super::tables::{self, Tables, owned_lids, without_table};
 use crate::fabric::{SwitchGraph, SwitchIndex};
-use crate::routes::{LftMatrix, NO_PORT, PathSl, Routes, SlToVl};
+use crate::routes::{LftMatrix, NO_PORT, PathSl, Routes, Row, SlToVl};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -27,7 +27,7 @@ struct Switch<'a> {
     guid: Guid,
     name: &'a str,
     /// Exit port by LID, 255 for none.
-    lft: &'a [u8],
+    lft: Row<'a>,
 }
 
 #[derive(Serialize)]
@@ -38,7 +38,7 @@ enum Sl<'a> {
     /// By LID of the destination.
     ByDestination(&'a [u8]),
     /// For each switch that packets enter at, by LID of the destination.
-    BySourceSwitch(Vec<&'a [u8]>),
+    BySourceSwitch(Vec<Row<'a>>),
 }
 
 #[derive(Serialize)]
@@ -157,7 +157,7 @@ pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, Forma
     routes.vls = stored.vls;
     routes.lfts = LftMatrix::new(graph.switch_count(), top);
     for (s, switch) in rows.iter().zip(&stored.switches) {
-        routes.lfts.row_mut(*s)[..switch.lft.len()].copy_from_slice(&switch.lft);
+        routes.lfts.row_mut(*s).update(|row| row[..switch.lft.len()].copy_from_slice(&switch.lft));
     }
     let (least, most) = (usize::from(graph.top_lid()) + 1, routes.lfts.stride());
     let sl_fits = |what: String, row: &[u8]| match row.iter().find(|sl| **sl > 15 && **sl != NO_PORT) {
@@ -179,8 +179,7 @@ pub fn read(file: &str, text: &str, graph: &SwitchGraph) -> Result<Tables, Forma
             let mut matrix = LftMatrix::filled(graph.switch_count(), top, NO_PORT);
             for (number, (s, row)) in rows.iter().zip(&table).enumerate() {
                 sl_fits(format!("sl[{number}]"), row)?;
-                let into = matrix.row_mut(*s);
-                into[..row.len()].copy_from_slice(row);
+                matrix.row_mut(*s).update(|into| into[..row.len()].copy_from_slice(row));
             }
             PathSl::BySourceSwitch(matrix)
         }

@@ -213,7 +213,7 @@ impl<'g> TableBuilder<'g> {
         let mut routes = Routes::empty("file", self.graph);
         routes.lfts = LftMatrix::new(self.graph.switch_count(), top);
         for (s, row) in self.rows.iter().enumerate() {
-            routes.lfts.row_mut(s as u32)[..row.len()].copy_from_slice(row);
+            routes.lfts.row_mut(s as u32).update(|into| into[..row.len()].copy_from_slice(row));
         }
         let mut warnings = Vec::new();
         warnings.extend(without_table(file, self.graph, &self.seen));

@@ -74,7 +74,7 @@ impl<'a> Lanes<'a> {
         let sl = match &self.routes.sl {
             PathSl::Default => 0,
             PathSl::ByDestination(table) => table.get(lid).copied().unwrap_or(0),
-            PathSl::BySourceSwitch(table) => table.row(source).get(lid).copied().unwrap_or(0),
+            PathSl::BySourceSwitch(table) => table.row(source).get(lid).unwrap_or(0),
         };
         // 255 stands where the engine said nothing.
         if sl < 16 { usize::from(sl) } else { 0 }
@@ -125,12 +125,12 @@ fn top_vl(map: &SlToVl, sls: u16) -> u8 {
 
 /// SLs that packets have, as a set. Where an engine said nothing it is 0.
 fn used_sls(sl: &PathSl) -> u16 {
-    let set = |row: &[u8]| row.iter().fold(0, |set, sl| set | 1_u16 << if *sl < 16 { *sl } else { 0 });
+    let with = |set: u16, sl: &u8| set | 1_u16 << if *sl < 16 { *sl } else { 0 };
     match sl {
         PathSl::Default => 1,
-        PathSl::ByDestination(table) => set(table),
+        PathSl::ByDestination(table) => table.iter().fold(0, with),
         PathSl::BySourceSwitch(table) => {
-            (0..table.switch_count() as u32).fold(0, |all, s| all | set(table.row(s)))
+            (0..table.switch_count() as u32).fold(0, |all, s| table.row(s).iter().fold(all, with))
         }
     }
 }

@@ -95,7 +95,7 @@ fn walk(network: &Network<'_>, routes: &Routes, lid: u16, from: SwitchIndex) -> 
     let mut at = from;
     loop {
         let known = (at as usize) < routes.lfts.switch_count();
-        let port = if known { routes.lfts.row(at).get(usize::from(lid)).copied() } else { None };
+        let port = if known { routes.lfts.row(at).get(usize::from(lid)) } else { None };
         let port = port.unwrap_or(crate::routes::NO_PORT);
         path.push(hop(network, at, port));
         if visited[at as usize] {

@@ -112,7 +112,7 @@ pub(super) fn check(
 fn taken(network: &Network<'_>, routes: &Routes, arc: u32, next: u32) -> Option<IllegalTurn> {
     let arcs = network.graph.all_arcs();
     let (from, at) = (network.from[arc as usize], network.to(arc));
-    let entries = routes.lfts.row(from).iter().zip(routes.lfts.row(at)).enumerate();
+    let entries = routes.lfts.row(from).iter().zip(routes.lfts.row(at).iter()).enumerate();
     let takes = |(_, (a, b)): &(usize, (&u8, &u8))| {
         **a == arcs[arc as usize].out_port && **b == arcs[next as usize].out_port
     };
@@ -138,7 +138,7 @@ fn source(network: &Network<'_>, routes: &Routes, lid: usize, through: SwitchInd
         }
         for back in network.graph.arcs(at) {
             let leads_here = || {
-                let port = routes.lfts.row(back.to).get(lid).copied();
+                let port = routes.lfts.row(back.to).get(lid);
                 port.and_then(|port| network.step(back.to, port)).is_some_and(|step| step.to == at)
             };
             if !seen[back.to as usize] && leads_here() {
@@ -154,7 +154,7 @@ fn path(network: &Network<'_>, routes: &Routes, lid: usize, source: SwitchIndex)
     let mut path = Vec::new();
     let mut at = source;
     while path.len() <= network.graph.switch_count() {
-        let port = routes.lfts.row(at).get(lid).copied().unwrap_or(crate::routes::NO_PORT);
+        let port = routes.lfts.row(at).get(lid).unwrap_or(crate::routes::NO_PORT);
         path.push(hop(network, at, port));
         match network.step(at, port) {
             Some(step) => at = step.to,

@@ -198,7 +198,7 @@ fn walk(
     let mut path = Vec::new();
     let mut at = source;
     while path.len() <= network.graph.switch_count() {
-        let port = routes.lfts.row(at).get(usize::from(lid)).copied().unwrap_or(NO_PORT);
+        let port = routes.lfts.row(at).get(usize::from(lid)).unwrap_or(NO_PORT);
         if at == to.switch && port == to.port {
             return Some(path);
         }

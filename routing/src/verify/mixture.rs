@@ -54,14 +54,18 @@ fn contents(graph: &SwitchGraph, old: &Routes, new: &Routes, steps: &[Step]) -> 
     let mut now = LftMatrix::new(graph.switch_count(), (new.lfts.stride() - 1).min(0xbfff) as u16);
     let length = now.stride().min(old.lfts.stride());
     for s in 0..graph.switch_count().min(old.lfts.switch_count()) as u32 {
-        now.row_mut(s)[..length].copy_from_slice(&old.lfts.row(s)[..length]);
+        now.row_mut(s).update(|now| {
+            now.iter_mut().zip(old.lfts.row(s).iter()).take(length).for_each(|(now, old)| *now = *old);
+        });
     }
     let mut contents = vec![now.clone()];
     for step in steps {
         for write in &step.writes {
             let first = usize::from(write.block) * LFT_BLOCK;
-            if let Some(block) = now.row_mut(write.switch).get_mut(first..first + LFT_BLOCK) {
-                block.copy_from_slice(&write.content(&old.lfts, &new.lfts));
+            if first < now.stride() {
+                let content = write.content(&old.lfts, &new.lfts);
+                let mut row = now.row_mut(write.switch);
+                (first..).zip(content).for_each(|(lid, port)| row[lid] = port);
             }
         }
         contents.push(now.clone());

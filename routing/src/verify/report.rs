@@ -168,6 +168,9 @@ pub(super) fn make(
     let counts = |kind: usize| Counts { walks: tally.walks[kind], arrived: tally.arrived[kind] };
     let credit_loop = loop_of(network, hosts);
     let management_credit_loop = credit_loop.clone().or_else(|| loop_of(network, all));
+    let balances = || (Balance::of(&tally.load), balance::tiers(network, &tally.load));
+    let ((balance, tiers), (legality, dependencies)) =
+        rayon::join(balances, || (legality::check(network, routes, lanes, &tally.hosts), tally.hosts.len()));
     Report {
         engine: routes.engine.clone(),
         switches: network.graph.switch_count(),
@@ -179,12 +182,12 @@ pub(super) fn make(
         stray_entries: tally.stray,
         hops: hops(tally),
         first_detour: None,
-        balance: Balance::of(&tally.load),
-        tiers: balance::tiers(network, &tally.load),
-        legality: legality::check(network, routes, lanes, &tally.hosts),
+        balance,
+        tiers,
+        legality,
         vls: (tally.vls & 0x7fff).count_ones().max(1) as usize,
         bad_vls: tally.bad_vls,
-        dependencies: tally.hosts.len(),
+        dependencies,
         credit_loop,
         management_credit_loop,
         management_counts: options.management,

@@ -148,8 +148,9 @@ fn changed_entries(pair: &Pair<'_>) -> Vec<(u16, SwitchIndex)> {
         let (old, new) = (pair.old_lfts.row(*s), pair.new_lfts.row(*s));
         let blocks = pair.new_lfts.differing_blocks(*s, pair.old_lfts);
         blocks.flat_map(move |block| {
-            let lids = block * LFT_BLOCK..(block + 1) * LFT_BLOCK;
-            lids.filter(|lid| old[*lid] != new[*lid]).map(move |lid| (lid as u16, *s))
+            let blocks = old.block(block).into_iter().zip(new.block(block));
+            let entries = (block * LFT_BLOCK..).zip(blocks.flat_map(|(old, new)| old.iter().zip(new)));
+            entries.filter(|(_, (old, new))| old != new).map(move |(lid, _)| (lid as u16, *s))
         })
     });
     let mut changed: Vec<(u16, SwitchIndex)> = differing.collect();

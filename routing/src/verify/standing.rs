@@ -173,7 +173,7 @@ fn is_taken(routes: &Routes, network: &Network<'_>, arc: u32, next: u32) -> bool
     let arcs = network.graph.all_arcs();
     let (from, to) = (network.from[arc as usize], network.from[next as usize]);
     let (exit, next_exit) = (arcs[arc as usize].out_port, arcs[next as usize].out_port);
-    let mut pairs = routes.lfts.row(from).iter().zip(routes.lfts.row(to));
+    let mut pairs = routes.lfts.row(from).iter().zip(routes.lfts.row(to).iter());
     pairs.any(|(a, b)| *a == exit && *b == next_exit)
 }
 

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::network::{Exit, Network};
 use crate::fabric::{SwitchGraph, SwitchIndex};
-use crate::routes::{LFT_BLOCK, LftMatrix, NO_PORT};
+use crate::routes::{LFT_BLOCK, LftMatrix, NO_PORT, Row};
 
 /// One block of one switch to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -147,7 +147,7 @@ impl Column {
 
 fn entry(tables: &LftMatrix, switch: SwitchIndex, lid: usize) -> u8 {
     if (switch as usize) < tables.switch_count() {
-        tables.row(switch).get(lid).copied().unwrap_or(NO_PORT)
+        tables.row(switch).get(lid).unwrap_or(NO_PORT)
     } else {
         NO_PORT
     }
@@ -158,8 +158,8 @@ fn changed_columns(graph: &SwitchGraph, old: &LftMatrix, new: &LftMatrix) -> Vec
     let blocks = old.stride().max(new.stride()) / LFT_BLOCK;
     fn block_of(tables: &LftMatrix, s: u32, block: usize) -> &[u8] {
         let known = (s as usize) < tables.switch_count();
-        let row = if known { tables.row(s) } else { &[] };
-        row.get(block * LFT_BLOCK..(block + 1) * LFT_BLOCK).unwrap_or(&NONE)
+        let row = if known { tables.row(s) } else { Row::EMPTY };
+        row.block(block).map_or(&NONE[..], |block| &block[..])
     }
     let differing: Vec<Vec<(u16, u64)>> = (0..graph.switch_count() as u32)
         .into_par_iter()

@@ -4,7 +4,7 @@ use super::dependencies::{Dependencies, Lanes};
 use super::fault::FaultKind;
 use super::network::{Exit, Network};
 use crate::fabric::{Destination, SwitchIndex};
-use crate::routes::{LFT_BLOCK, NO_PORT, Routes};
+use crate::routes::{LFT_BLOCK, NO_PORT, Routes, Row};
 
 /// Hop counts at or above are codes.
 const UNKNOWN: u16 = u16::MAX;
@@ -193,9 +193,9 @@ impl<'a> Walker<'a> {
         let first = block * LFT_BLOCK;
         for (s, entries) in self.entries.iter_mut().enumerate() {
             let known = s < self.routes.lfts.switch_count();
-            let row = if known { self.routes.lfts.row(s as u32) } else { &[] };
-            match row.get(first..first + LFT_BLOCK) {
-                Some(block) => entries.copy_from_slice(block),
+            let row = if known { self.routes.lfts.row(s as u32) } else { Row::EMPTY };
+            match row.block(block) {
+                Some(block) => *entries = *block,
                 None => entries.fill(NO_PORT),
             }
         }

@@ -132,9 +132,9 @@ impl World {
             let guid = fabric.node(graph.node(index)).guid;
             let Some(device) = self.find(guid).map(|node| self.device(node)) else { continue };
             let Some(switch) = &device.switch else { continue };
-            for (lid, slot) in routes.lfts.row_mut(index).iter_mut().enumerate() {
-                *slot = switch.exit(lid as u16);
-            }
+            routes.lfts.row_mut(index).update(|row| {
+                row.iter_mut().enumerate().for_each(|(lid, port)| *port = switch.exit(lid as u16));
+            });
             written |= device.ports.iter().any(|port| !port.sl_to_vl.is_empty());
             tables.push(sl_to_vl(device));
         }

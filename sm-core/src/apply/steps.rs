@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use mad::types::{Guid, PortNum, PortState};
 use mad::wire::smp::{PortInfo, SwitchInfo};
 use routing::fabric::{NodeId, PortRef};
-use routing::routes::{LFT_BLOCK, NO_PORT};
+use routing::routes::{LFT_BLOCK, NO_PORT, Row};
 use routing::verify::transition::Write;
 
 use super::Apply;
@@ -275,12 +275,12 @@ pub(super) fn desired_block(apply: &Apply, switch: u32, block: usize) -> Block {
 }
 
 /// The entries that a switch shall hold; whatever lies beyond is "no port".
-fn desired_row(apply: &Apply, switch: u32, idle: bool) -> &[u8] {
-    if apply.plan.joins_service && idle { &[] } else { apply.plan.routes.lfts.row(switch) }
+fn desired_row(apply: &Apply, switch: u32, idle: bool) -> Row<'_> {
+    if apply.plan.joins_service && idle { Row::EMPTY } else { apply.plan.routes.lfts.row(switch) }
 }
 
-fn block_of(row: &[u8], block: usize) -> &[u8] {
-    row.get(block * LFT_BLOCK..(block + 1) * LFT_BLOCK).unwrap_or(&[NO_PORT; LFT_BLOCK])
+fn block_of(row: Row<'_>, block: usize) -> &Block {
+    row.block(block).unwrap_or(&[NO_PORT; LFT_BLOCK])
 }
 
 fn port_jobs(apply: &Apply, activate: bool, wanted: impl Fn(PortRole) -> bool) -> Vec<Job> {

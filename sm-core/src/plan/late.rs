@@ -64,7 +64,7 @@ fn comes_back(
         if at == from {
             return true;
         }
-        let exit = old.row(at).get(lid).copied();
+        let exit = old.row(at).get(lid);
         let Some(arc) = graph.arcs(at).iter().find(|arc| Some(arc.out_port) == exit) else { return false };
         at = arc.to;
     }

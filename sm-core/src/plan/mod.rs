@@ -169,7 +169,7 @@ pub fn plan(input: &PlanInput) -> Result<Plan, PlanError> {
     let mut old_tables = known_matrix(&graph, &input.tables, &routed.routes.lfts, previous);
     if let Some(old) = old_tables.as_mut().filter(|_| joins_service) {
         for switch in (0..).zip(&idle).filter_map(|(switch, idle)| idle.then_some(switch)) {
-            old.row_mut(switch).fill(NO_PORT);
+            old.row_mut(switch).update(|row| row.fill(NO_PORT));
         }
     }
     // Where nothing is in service every table is written before any link is raised: what they held has no part in it any more.
@@ -256,7 +256,7 @@ fn known_matrix(
         let plan = previous.filter(|plan| plan.routes.lfts.stride() == old_stride)?;
         let row = plan.graph.find(graph.guid(switch))?;
         let mut blocks = known.blocks(graph.guid(switch)).iter();
-        let mut planned = plan.routes.lfts.row(row).chunks_exact(LFT_BLOCK);
+        let mut planned = plan.routes.lfts.row(row).blocks();
         planned
             .all(|part| blocks.next().is_some_and(|b| b.as_ref().is_some_and(|b| b == part)))
             .then_some(row)
@@ -267,11 +267,13 @@ fn known_matrix(
             old.share_row(switch, &plan.routes.lfts, row);
             continue;
         }
-        for (block, part) in old.row_mut(switch).chunks_mut(LFT_BLOCK).enumerate() {
-            if let Some(content) = known.get(graph.guid(switch), block) {
-                part.copy_from_slice(content);
+        old.row_mut(switch).update(|row| {
+            for (block, part) in row.chunks_mut(LFT_BLOCK).enumerate() {
+                if let Some(content) = known.get(graph.guid(switch), block) {
+                    part.copy_from_slice(content);
+                }
             }
-        }
+        });
     }
     Some(old)
 }

@@ -4,7 +4,7 @@
 
 use rayon::prelude::*;
 use routing::fabric::{SwitchGraph, SwitchIndex};
-use routing::routes::{LFT_BLOCK, LftMatrix, NO_PORT, Routes};
+use routing::routes::{LftMatrix, NO_PORT, Routes};
 use serde::Serialize;
 
 use super::balance;
@@ -54,8 +54,8 @@ pub(super) fn count(graph: &SwitchGraph, old: &LftMatrix, routes: &Routes) -> Mo
         let is_live = |port: u8| live[usize::from(port) / 64] >> (port % 64) & 1 == 1;
         let mut found = Moved::default();
         for block in new.differing_blocks(s, old) {
-            let lids = block * LFT_BLOCK..(block + 1) * LFT_BLOCK;
-            let pairs = old.row(s)[lids.clone()].iter().zip(&new.row(s)[lids]);
+            let [before, after] = [old, new].map(|tables| tables.row(s).block(block).into_iter().flatten());
+            let pairs = before.zip(after);
             for (before, _) in pairs.filter(|(before, after)| before != after) {
                 found.entries += 1;
                 found.had_to += usize::from(!is_live(*before));

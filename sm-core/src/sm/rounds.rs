@@ -612,13 +612,14 @@ fn confirmed_routes(plan: &Plan, tables: &crate::apply::KnownTables) -> routing:
     let mut routes = (*plan.routes).clone();
     for switch in 0..plan.graph.switch_count() as u32 {
         let guid = plan.graph.guid(switch);
-        let row = routes.lfts.row_mut(switch);
-        for (block, part) in row.chunks_mut(routing::routes::LFT_BLOCK).enumerate() {
-            match tables.get(guid, block) {
-                Some(content) => part.copy_from_slice(&content[..part.len()]),
-                None => part.fill(routing::routes::NO_PORT),
+        routes.lfts.row_mut(switch).update(|row| {
+            for (block, part) in row.chunks_mut(routing::routes::LFT_BLOCK).enumerate() {
+                match tables.get(guid, block) {
+                    Some(content) => part.copy_from_slice(&content[..part.len()]),
+                    None => part.fill(routing::routes::NO_PORT),
+                }
             }
-        }
+        });
     }
     routes
 }

@@ -127,7 +127,7 @@ fn a_gain_within_the_hysteresis_moves_nothing() {
     let graph = SwitchGraph::new(&testing::fat_tree(&[3, 2], &[1, 2], 0));
     let mut tables = MinHop.route(&graph, &RoutingInput::default()).unwrap().lfts;
     let up: Vec<u8> = graph.arcs(0).iter().map(|arc| arc.out_port).collect();
-    tables.row_mut(0)[4..7].copy_from_slice(&[up[0], up[0], up[1]]);
+    tables.row_mut(0).update(|row| row[4..7].copy_from_slice(&[up[0], up[0], up[1]]));
     let step_with = |weights: [u32; 3]| {
         let flows = (0..3).map(|i| Flow { source: i, destination: i + 3, weight: weights[i as usize] });
         step(&graph, &tables, &Load::Flows(flows.collect()), Settings::default(), &mut Damping::default())

@@ -35,7 +35,7 @@ fn without(fabric: &Fabric, links: &[Link]) -> Arc<SwitchGraph> {
 
 fn moved(before: &LftMatrix, after: &LftMatrix) -> usize {
     let rows = 0..before.switch_count() as u32;
-    rows.map(|s| before.row(s).iter().zip(after.row(s)).filter(|(a, b)| a != b).count()).sum()
+    rows.map(|s| before.row(s).iter().zip(after.row(s).iter()).filter(|(a, b)| a != b).count()).sum()
 }
 
 /// Entries that no minimal routing can keep: those whose link is gone, or leads no nearer any more.

@@ -48,8 +48,10 @@ fn use_other_cables(base: &Base, graph: &SwitchGraph, links: &LinkChange, lfts: 
         if others.is_empty() {
             continue;
         }
-        let entries = lfts.row_mut(*s).iter_mut().filter(|port| **port == lost.out_port);
-        entries.zip(others.iter().cycle()).for_each(|(port, other)| *port = other.out_port);
+        lfts.row_mut(*s).update(|row| {
+            let entries = row.iter_mut().filter(|port| **port == lost.out_port);
+            entries.zip(others.iter().cycle()).for_each(|(port, other)| *port = other.out_port);
+        });
     }
 }
 
@@ -206,7 +208,7 @@ fn place<'a>(
                 LftMatrix::filled(cut.graph.switch_count(), top as u16, sl_of_lane(0))
             });
             for (from, lids) in directions {
-                let row = levels.row_mut(from);
+                let mut row = levels.row_mut(from);
                 lids.iter().for_each(|end| row[usize::from(end.lid)] = sl_of_lane(lane));
             }
         }

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::NONE;
 use crate::fabric::{SwitchGraph, SwitchIndex};
-use crate::routes::{LFT_BLOCK, LftMatrix};
+use crate::routes::{LFT_BLOCK, LftMatrix, NO_PORT};
 
 /// The ways of one LID.
 #[derive(Default)]
@@ -88,8 +88,8 @@ pub(super) fn loads(
     let add = |(mut load, mut tree): (Vec<u64>, Tree), lids: &&[(u16, SwitchIndex)]| {
         // One block of all switches fits into a cache.
         let first = block(lids[0].0) * LFT_BLOCK;
-        let part = |s| lfts.row(s)[first..first + LFT_BLOCK].iter().copied();
-        let entries: Vec<u8> = (0..count as SwitchIndex).flat_map(part).collect();
+        let part = |s| lfts.row(s).block(first / LFT_BLOCK).unwrap_or(&[NO_PORT; LFT_BLOCK]);
+        let entries: Vec<u8> = (0..count as SwitchIndex).flat_map(part).copied().collect();
         for (lid, target) in *lids {
             let entry = |s: SwitchIndex| entries[s as usize * LFT_BLOCK + usize::from(*lid) - first];
             tree.grow(graph, entry, *target, known);

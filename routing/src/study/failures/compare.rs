@@ -88,7 +88,7 @@ pub fn compare(standing: &Standing, graph: &SwitchGraph, routes: &Routes) -> Cos
 pub fn moved(standing: &Standing, graph: &SwitchGraph, routes: &Routes) -> usize {
     let old = in_order_of(&standing.routes, graph);
     let differing = |s: SwitchIndex| {
-        let pairs = old.lfts.row(s).iter().zip(routes.lfts.row(s));
+        let pairs = old.lfts.row(s).iter().zip(routes.lfts.row(s).iter());
         pairs.filter(|(before, after)| before != after).count()
     };
     (0..graph.switch_count() as SwitchIndex).map(differing).sum()
@@ -130,7 +130,12 @@ fn pick(from: &LftMatrix, rows: &[Option<u32>], mut into: LftMatrix) -> LftMatri
     let length = from.stride().min(into.stride());
     for (s, row) in (0..).zip(rows) {
         if let Some(row) = row {
-            into.row_mut(s)[..length].copy_from_slice(&from.row(*row)[..length]);
+            into.row_mut(s).update(|into| {
+                into.iter_mut()
+                    .zip(from.row(*row).iter())
+                    .take(length)
+                    .for_each(|(into, from)| *into = *from);
+            });
         }
     }
     into

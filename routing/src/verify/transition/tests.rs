@@ -37,7 +37,8 @@ fn play(
         writes.shuffle(random);
         for write in writes {
             let first = usize::from(write.block) * LFT_BLOCK;
-            now.row_mut(write.switch)[first..first + LFT_BLOCK].copy_from_slice(&write.content(old, new));
+            now.row_mut(write.switch)
+                .update(|row| row[first..first + LFT_BLOCK].copy_from_slice(&write.content(old, new)));
             count += 1;
             watch(&now);
         }

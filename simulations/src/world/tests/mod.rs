@@ -92,8 +92,8 @@ fn configure(world: &mut World, top_sm: u16) {
         let node = world.find(graph.guid(row)).unwrap();
         let tables = world.device_mut(node).switch.as_mut().unwrap();
         tables.info.linear_fdb_top.set(graph.top_lid());
-        for (block, entries) in routes.lfts.row(row).chunks_exact(64).enumerate() {
-            tables.set_linear_block(block as u16, entries.try_into().unwrap());
+        for (block, entries) in routes.lfts.row(row).blocks().enumerate() {
+            tables.set_linear_block(block as u16, entries);
         }
     }
 }

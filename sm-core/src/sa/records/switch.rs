@@ -42,7 +42,7 @@ impl Served for LinearForwardingTableRecord {
             let row = snapshot.routes.lfts.row(switch);
             let info = snapshot.observed.node(port.end.node).and_then(|node| node.switch_info);
             let top = info.map_or(0, |info| info.linear_fdb_top.get()).max(snapshot.graph.top_lid());
-            for (block, ports) in (0..=top / LinearForwardingTable::PER_BLOCK as u16).zip(row.chunks(64)) {
+            for (block, ports) in (0..=top / LinearForwardingTable::PER_BLOCK as u16).zip(row.blocks()) {
                 if wanted.is_some_and(|wanted| wanted != block) {
                     continue;
                 }
