@@ -9,7 +9,8 @@
 //!   start. Then, destination by destination, a tree is grown from the target outwards along the least loaded links, taking
 //!   only dependencies that close no cycle with all those taken before. At an impasse a neighbour of a switch without a way
 //!   takes another way itself (local backtracking). A destination that can't reach every switch even so is routed on the
-//!   escape tree as a whole. The load of a link is the routes of hosts on all lanes: lanes that know only their own choose alike.
+//!   escape tree as a whole. In the end full links between switches of a tree are relieved, as far as the lanes have room
+//!   ([`super::relief`]). The load of a link is the routes of hosts on all lanes: lanes that know only their own choose alike.
 //!   Switches as destinations come last, and have longer paths where that saves dependencies.
 //! - LMC: every LID is routed by itself, from each switch by the way that shares least with those of the port's LIDs before it, as
 //!   far as the dependencies allow.
@@ -19,13 +20,14 @@
 //! - Source: Domke, Hoefler, Matsuoka, Routing on the Dependency Graph (HPDC 2016).
 
 use super::base::Kept;
+use super::relief::relieve_shortest;
 use super::room::Taken;
 use super::targets::one_by_one;
 use super::{RoutingEngine, RoutingError, RoutingInput};
 use crate::fabric::{SwitchGraph, SwitchIndex};
 use crate::routes::{PathSl, Routes, SlToVl};
 use growth::Growth;
-use lane::Lane;
+use lane::{Lane, Room};
 use network::{Escape, Network};
 
 pub(super) use repair::repair;
@@ -58,6 +60,19 @@ fn route_all<'g>(network: &'g Network<'g>, input: &RoutingInput) -> (Routes, Vec
     let columns = growth.route(&order, &escape.parent);
     let mut routes = Routes::empty(Nue.name(), graph);
     routes.lfts.enter(&columns);
+    let lanes = &mut growth.lanes;
+    let mut takes = |target: SwitchIndex, pairs: &[(u32, u32)]| {
+        let lane = &mut lanes[usize::from(lane_of(target, vls))];
+        lane.begin();
+        let all = pairs.iter().all(|(arc, on)| lane.try_take(*arc, *on));
+        if !all {
+            lane.give_up();
+        }
+        all
+    };
+    if let Some(load) = relieve_shortest(graph, &mut routes.lfts, Some(&mut takes)) {
+        growth.load = load;
+    }
     let mut sl = vec![0; usize::from(graph.top_lid()) + 1];
     for d in &order {
         d.lids().for_each(|lid| sl[usize::from(lid)] = lane_of(d.switch, vls));

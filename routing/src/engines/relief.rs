@@ -40,9 +40,17 @@ pub(super) fn relieve(graph: &SwitchGraph, targets: &Targets, hops: &NextHops, l
     }
 }
 
+/// Whether routes to a target may take some dependencies of channels; they have them then.
+pub(super) type Takes<'a> = &'a mut dyn FnMut(SwitchIndex, &[(u32, u32)]) -> bool;
+
 /// Moves entries of shortest paths however few links are missing, on fabrics some of whose switches have no hosts; the routes of
 /// hosts over each arc. `None` where every switch has hosts (moving single routes of tori costs lanes), or ports have several LIDs.
-pub(super) fn relieve_shortest(graph: &SwitchGraph, lfts: &mut LftMatrix) -> Option<Vec<u64>> {
+/// What `takes` refuses stays as it is.
+pub(super) fn relieve_shortest(
+    graph: &SwitchGraph,
+    lfts: &mut LftMatrix,
+    takes: Option<Takes<'_>>,
+) -> Option<Vec<u64>> {
     if is_flat(&levels_from_hosts(graph))
         || graph.destinations().iter().any(|d| d.lmc > 0)
         || !graph.lids_are_unique()
@@ -50,7 +58,7 @@ pub(super) fn relieve_shortest(graph: &SwitchGraph, lfts: &mut LftMatrix) -> Opt
         return None;
     }
     let hops = NextHops::shortest(graph, None, None);
-    let mut relief = Relief::new(graph, &hops, lfts);
+    let mut relief = Relief { takes, ..Relief::new(graph, &hops, lfts) };
     relief.run();
     Some(relief.load)
 }
@@ -66,7 +74,7 @@ struct Move {
     at: SwitchIndex,
 }
 
-struct Relief<'a> {
+struct Relief<'a, 't> {
     graph: &'a SwitchGraph,
     hops: &'a NextHops,
     lfts: &'a mut LftMatrix,
@@ -83,9 +91,10 @@ struct Relief<'a> {
     /// The arcs of two ways.
     ways: [Vec<u32>; 2],
     work: u64,
+    takes: Option<Takes<'t>>,
 }
 
-impl<'a> Relief<'a> {
+impl<'a> Relief<'a, '_> {
     fn new(graph: &'a SwitchGraph, hops: &'a NextHops, lfts: &'a mut LftMatrix) -> Self {
         let hosts = graph.hosts();
         let by_port: Vec<_> =
@@ -95,7 +104,8 @@ impl<'a> Relief<'a> {
         let load = loads(graph, lfts, &lids, (&hosts, &by_port));
         let from = graph.sources();
         let tree = Tree::new(graph.switch_count());
-        Self { graph, hops, lfts, lids, hosts, by_port, from, load, tree, ways: Default::default(), work: 0 }
+        let (ways, work, takes) = (Default::default(), 0, None);
+        Self { graph, hops, lfts, lids, hosts, by_port, from, load, tree, ways, work, takes }
     }
 
     fn run(&mut self) {
@@ -170,6 +180,9 @@ impl<'a> Relief<'a> {
             // Once more, as the loads are others by now.
             let Some((_, other)) = self.best(*at, arc, (*lid, *target), *senders) else { continue };
             self.take_ways((*lid, *target), *at, other);
+            if !self.may_take(*at, (*lid, *target), other) {
+                continue;
+            }
             let [old, new] = &self.ways;
             old.iter().for_each(|arc| self.load[*arc as usize] -= senders);
             new.iter().for_each(|arc| self.load[*arc as usize] += senders);
@@ -177,6 +190,20 @@ impl<'a> Relief<'a> {
             changed.extend(old.iter().chain(new).map(|arc| (*lid, self.from[*arc as usize])));
             arcs.extend(old.iter().chain(new));
         }
+    }
+
+    /// Takes the dependencies of the new way in [`Relief::ways`], where there is room for them.
+    fn may_take(&mut self, at: SwitchIndex, (lid, target): (u16, SwitchIndex), other: u32) -> bool {
+        let (graph, lfts, by_port) = (self.graph, &*self.lfts, &self.by_port);
+        let Some(takes) = &mut self.takes else { return true };
+        let sends_here = |back: &u32| {
+            let before = self.from[*back as usize];
+            by_port[before as usize][usize::from(lfts.row(before)[usize::from(lid)])] == *back
+        };
+        let comes_by = graph.arcs(at).iter().filter_map(|arc| graph.back(at, arc)).filter(sends_here);
+        let along = self.ways[1].windows(2).map(|pair| (pair[0], pair[1]));
+        let pairs: Vec<(u32, u32)> = comes_by.map(|back| (back, other)).chain(along).collect();
+        takes(target, &pairs)
     }
 
     /// Routes over an arc that could go another way with less load, the best first: all those of the next LIDs, until they are
@@ -227,6 +254,9 @@ impl<'a> Relief<'a> {
             }
             self.take_ways((lid, target), at, other);
             let [old, new] = &self.ways;
+            if new.len() > old.len() {
+                continue;
+            }
             let only_new = new.iter().filter(|arc| !old.contains(arc));
             let fullest = only_new.map(|arc| self.load[*arc as usize] + senders).max();
             if let Some(fullest) =
@@ -238,7 +268,8 @@ impl<'a> Relief<'a> {
         best
     }
 
-    /// Writes down the way that a LID takes from a switch, and the one that begins with another arc.
+    /// Writes down the way that a LID takes from a switch, and the one that begins with another arc: nothing where that comes
+    /// back, as where somebody on it goes by a longer way than he must.
     fn take_ways(&mut self, (lid, target): (u16, SwitchIndex), at: SwitchIndex, other: u32) {
         let next = |s: SwitchIndex| match s == target {
             true => NONE,
@@ -249,7 +280,12 @@ impl<'a> Relief<'a> {
             let mut arc = first;
             while arc != NONE {
                 way.push(arc);
-                arc = next(self.graph.all_arcs()[arc as usize].to);
+                let to = self.graph.all_arcs()[arc as usize].to;
+                if to == at {
+                    way.clear();
+                    break;
+                }
+                arc = next(to);
             }
             self.work += way.len() as u64;
         }

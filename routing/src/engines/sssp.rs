@@ -167,7 +167,7 @@ fn route_all(graph: &SwitchGraph, input: &RoutingInput, lfts: &mut LftMatrix) ->
         tree.grow_all(d, lfts);
     }
     // What they could not know either is that those after them had no other way.
-    relieve_shortest(graph, lfts).unwrap_or(tree.load)
+    relieve_shortest(graph, lfts, None).unwrap_or(tree.load)
 }
 
 /// The shortest paths to one LID, and the load of all so far.

@@ -9,9 +9,9 @@
 //! for whose ways there is none then have their trees grown again as well. So no loss makes `nue` compute all from nothing.
 //!
 //! Beside tables from nothing, on 23 small fabrics (trees, damaged trees, tori, a dragonfly+, random ones), with one cable less three times and
-//! four less once: with one lane 10,299 entries moved instead of 55,441 (13,698 had their way cut there or farther on), hops were 0.4 %
-//! more in the mean and the load of the fullest link 2.5 %; with two lanes 10,442 instead of 60,697 (13,087), 0.4 % and 4.5 %; with eight 9,297
-//! instead of 57,886 (12,729), 0.1 % and 2.2 %. So prints the test. Load is worse since what stands is not spread anew.
+//! four less once: with one lane 10,326 entries moved instead of 55,927 (13,724 had their way cut there or farther on), hops were 0.4 %
+//! more in the mean and the load of the fullest link 2.8 %; with two lanes 10,479 instead of 61,042 (13,082), 0.4 % and 4.6 %; with eight 9,291
+//! instead of 58,101 (12,725), 0.1 % and 2.4 %. So prints the test. Load is worse since what stands is not spread anew.
 //!
 //! Cost: see [`super::join`]; where all is done again, [`super::stands`], and for each tree that is grown again what it costs from nothing.
 

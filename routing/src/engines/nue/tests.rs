@@ -1,7 +1,7 @@
 use super::*;
 use crate::engines::targets::one_by_one;
 use crate::engines::testing::{check_all, random_fabrics};
-use crate::fabric::testing;
+use crate::fabric::{Fabric, testing};
 
 #[test]
 fn every_number_of_lanes_is_enough_for_every_fabric() {
@@ -40,6 +40,23 @@ fn backtracking_saves_destinations_from_the_escape_tree() {
         escaped = [escaped[0] + without, escaped[1] + with];
     }
     assert!(2 * escaped[1] < escaped[0], "{escaped:?}");
+}
+
+/// What a lost cable carried is parted over the others, in place of making one of them twice as full.
+#[test]
+fn no_link_of_a_tree_less_one_cable_is_nearly_twice_as_full() {
+    for (m, w) in [(&[6, 12][..], &[1, 6][..]), (&[6, 4, 4], &[1, 6, 4])] {
+        let whole = testing::fat_tree(m, w, 0);
+        for vls in [1, 2, 8] {
+            let input = RoutingInput { data_vls: vls, ..RoutingInput::default() };
+            let most = |fabric: &Fabric| check_all(&Nue, &SwitchGraph::new(fabric), &input).balance.max;
+            let intact = most(&whole);
+            for link in testing::between_switches(&whole).iter().step_by(7) {
+                let less = most(&testing::without(&whole, [link]));
+                assert!(4 * less <= 7 * intact, "{m:?}, {vls} VLs, without {link:?}: {less} after {intact}");
+            }
+        }
+    }
 }
 
 /// More lanes leave more choice, so that the worst link gets lighter rather than heavier.
